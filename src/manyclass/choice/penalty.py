@@ -1,4 +1,4 @@
-"""The penalty in the units of the columns, and what a user is told of one that is far below these."""
+"""The default penalty, from the variances of the columns, and advice on a penalty that is far too small for them."""
 
 import math
 from collections.abc import Callable
@@ -12,28 +12,30 @@ from manyclass.data.summary import are_in_memory
 from manyclass.model import Problem
 
 USUAL = 1e-4
-"""On columns of unit variance."""
+"""The default penalty on columns of unit variance."""
 UNTOLD = 1e-3
-"""Share of what columns tell of the responses, each by itself, that a penalty may leave untold."""
+"""Share of what single columns explain of the responses that a penalty may leave unexplained."""
 NEXT_TO_NONE = 1e-6
-"""A penalty, over the mean variance of the columns, that holds nothing back before rows are all but fitted."""
+"""A penalty below this share of the mean variance of the columns has no effect until the rows are nearly fitted."""
 
 
 def usual_penalty(variance: Array, n_rows: float, cross: Callable[[], Array]) -> float:
-    """`USUAL` or 1/n, as many times as the variance of most columns, and less where that would hold back others.
+    """The larger of `USUAL` and 1/n, times the median variance of the columns; less if that would suppress others.
 
-    alpha ‖W‖² has the unit of x². The median, as a few columns in units of their own, such as a price, must not decide
-    for the others. Smaller variances do not make `USUAL` smaller: those of words are small because words are rare, not
-    because of their unit; but that of all columns together does, where it is below half of 1, the squared length that
-    texts and embeddings have: beside `USUAL` itself no coefficients could tell much of such rows. 1/n weighs as much as
-    one row, a prior by which coefficients of labels are about as large as 1 in units of the columns; few rows need it,
-    and many no more where `USUAL` would hold most columns back, as those of words, however many rows speak for these.
-    Of responses in any unit, or of the first rows of many, `n_rows` is infinite.
+    alpha ‖W‖² has the unit of x², so alpha is in units of the variance. The variance is the median, as a few columns in
+    units of their own, such as prices, must not decide for all. alpha is not below `USUAL` if that variance is small,
+    as the variances of words are small because words are rare. But it is lower if the sum of all variances is below
+    1/2, half of the squared length of texts and embeddings: beside such short rows `USUAL` would suppress all columns.
 
-    Where most columns are prices, flags beside them may tell all there is. Of a column that explains the share r² of a
-    response by itself, alpha leaves r² (alpha/(alpha + variance))² unexplained; over r² of all columns that must be
-    next to nothing more than of the median. So columns that are nearly constant, such as pixels at the edge, decide
-    nothing. `cross` gives the covariance of columns and responses, for which rows may have to be read.
+    1/n weighs as much as one row. It is a prior by which coefficients of labels are about 1 in units of the columns.
+    Few rows need it. For many rows, alpha is lowered towards 1/n as long as it would suppress the median column, as it
+    does with words. `n_rows` is infinite for responses in any unit, and for the first rows of a stream.
+
+    alpha is lowered further if it suppresses columns that tell more than the median column, such as flags beside
+    prices. If a column explains the share r² of a response by itself, alpha leaves r² (alpha/(alpha + variance))²
+    unexplained. The mean of this share, weighted by r², may exceed that of the median by `UNTOLD`. So nearly constant
+    columns, such as pixels at the edge of an image, decide nothing. `cross` gives the covariance of columns and
+    responses; it is called only if needed, as rows may have to be read.
     """
     given = to_numpy(variance)
     varies = given > 0
@@ -59,6 +61,7 @@ def usual_penalty(variance: Array, n_rows: float, cross: Callable[[], Array]) ->
 
 
 def penalty_of_columns(problem: Problem, counts_rows: bool = True) -> float:
+    """`usual_penalty` of a problem; without the prior of 1/n if rows do not count."""
     n_rows = problem.n_counted if counts_rows else math.inf
     given = to_numpy(problem.feature_variance)
     variance = variance_of_most_rows(problem, given)
@@ -67,11 +70,11 @@ def penalty_of_columns(problem: Problem, counts_rows: bool = True) -> float:
 
 
 def variance_of_most_rows(problem: Problem, variance: np.ndarray) -> np.ndarray:
-    """That of columns where no cell counts for more than `OUTLYING` times the median one.
+    """The variance of each column, in which no squared cell counts for more than `OUTLYING` times the median one.
 
-    A few rows in other units, or that say -999 where nothing is known, must not decide for all others. Where the median
-    is that of the most frequent number itself, as of flags and of sparse rows, nothing says which cells are too large.
-    Least squares is left as the sums over all rows have it, by which streams know it.
+    So a few rows in other units, or with -999 for what is unknown, do not decide for all others. If the median is 0, as
+    with flags and sparse rows, nothing says which cells are too large, and the variance is as given. So it is for least
+    squares, whose streams know only sums over all rows.
     """
     rows = problem.rows
     if getattr(problem.loss, "quadratic", False) or not (rows.can_be_centred and are_in_memory(rows)):

@@ -1,31 +1,32 @@
-"""What the columns of rows say of them: a point near their mean, and their variance, but for what of it is rounding."""
+"""Columns far from the origin: a point to shift the rows to, and variances without the part that is rounding."""
 
 from typing import Any
 
 FAR_FROM_ORIGIN = {4: 4.0, 8: 1e4}
-"""By bytes of a number: the ratio of a column's mean to its standard deviation from which rows are shifted, as products
-of uncentred columns would lose the square of it in relative accuracy."""
+"""By bytes per number: the ratio of mean to standard deviation of a column above which the rows are shifted. Products
+of uncentred columns lose the square of this ratio in relative accuracy."""
 ROUNDING = 4.0
-"""Units in the last place of its mean up to which a column, unless of whole numbers, is constant but for rounding."""
+"""A column of fractions counts as constant if its spread is below so many units in the last place of its mean."""
 PILOT_ROWS = 1 << 10
-"""First and last rows that are looked at, each."""
+"""So many of the first and of the last rows are read."""
 OF_SQUARES = 64.0
-"""Units in the last place of its mean square that the variance of a constant column may be away from 0."""
+"""A variance counts as 0 if it is below so many units in the last place of the mean square."""
 ALIKE = 1.0 / 256.0
-"""Of so many units, for each row: numbers that are all the same may all be rounded the same way when they are added."""
+"""The same, per row: the roundings of a sum of equal numbers may all go the same way."""
 ADDED_AT_ONCE = 1 << 10
-"""Rows whose numbers a processor adds in their own precision, where that is not float64's."""
+"""Rows that are summed in their own precision, if that is below float64."""
 
 
 def pilot(rows: Any, weight: Any, far: float | None, constant: bool, lasting: bool = False) -> Any:
     """A point near the mean of `Rows`, float64, if some column lies far from the origin; else None.
 
-    Far is a mean of more than `far` standard deviations, by default `FAR_FROM_ORIGIN`. Taken from the first and the
-    last rows, at most 1024 each and of positive weight: of fewer, what is rarely anything else would seem constant.
-    Columns that are constant there count where they are as far beside the spread of all columns, whose squares would be
-    lost in theirs; or as any other, where `constant` says that they may vary elsewhere. The point has their own number,
-    which leaves nothing of them, however large it is. Where all are constant, a point that is `lasting` would tell
-    nothing of other rows.
+    Far is a mean of more than `far` standard deviations, by default `FAR_FROM_ORIGIN`. The mean is that of the first
+    and the last `PILOT_ROWS` rows of positive weight; with fewer rows, columns that rarely change would seem constant.
+
+    A column that is constant in these rows is far if its mean is that large beside the spread of all columns together,
+    whose products would be lost beside its own. With `constant` it may vary in other rows, and is compared with its own
+    spread. The point has exactly the number of such a column, so that nothing is left of it. If all columns are
+    constant, there is no point that is `lasting`, that is, of use for other rows.
     """
     xp, step = rows.xp, min(rows.rows_per_block(1), PILOT_ROWS)
     parts = [slice(0, min(step, rows.n_rows))]
@@ -35,10 +36,10 @@ def pilot(rows: Any, weight: Any, far: float | None, constant: bool, lasting: bo
     if weight is not None:
         counted = xp.concat([weight[part] for part in parts]) > 0
         values = xp.take(values, xp.nonzero(counted)[0], axis=0) if bool(xp.any(counted)) else values
-    from_first = values - values[:1, :]  # whose mean has no rounding of its own where all are the same
+    from_first = values - values[:1, :]  # exactly 0, and so is the mean, where all are equal
     mean, spread = values[0, :] + xp.mean(from_first, axis=0), xp.std(from_first, axis=0)
     magnitude = abs(mean)
-    is_whole = xp.all(values == xp.round(values), axis=0)  # which no rounding makes differ
+    is_whole = xp.all(values == xp.round(values), axis=0)  # whole numbers that differ do not by rounding
     differs = xp.max(values, axis=0) > xp.min(values, axis=0)
     differs = xp.where(is_whole, differs, spread > ROUNDING * rows.precision * magnitude)
     varies = constant | differs
@@ -47,13 +48,13 @@ def pilot(rows: Any, weight: Any, far: float | None, constant: bool, lasting: bo
     tells = not lasting or bool(xp.any(varies))
     if not (tells and bool(xp.any(magnitude > limit * xp.where(varies, spread, of_all)))):
         return None
-    # A number of any dtype, so that what is taken from rows of float32 is what is added to their mean again.
+    # Rounded to float32, so that rows of any dtype can be shifted by exactly this point.
     held = mean if bool(xp.any(magnitude > xp.finfo(xp.float32).max)) else xp.astype(mean, xp.float32)
     return xp.where(differs, xp.astype(held, xp.float64), values[0, :])
 
 
 def about_mean(mean: Any, mean_square: Any, rows: Any) -> Any:
-    """The variance of each column of `Rows`, float64; 0 where it is rounding."""
+    """The variance of each column of `Rows` from its mean and mean square, float64; 0 where it is rounding."""
     variance, xp = mean_square - mean**2, rows.xp
     is_wide = rows.moments_itemsize == 8
     precision = 2.0**-52 if is_wide else rows.precision

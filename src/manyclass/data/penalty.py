@@ -1,4 +1,4 @@
-"""Which ridge penalty: leave-one-out and generalised cross-validation for a whole path, from one eigendecomposition."""
+"""Choice of a ridge penalty: cross-validation errors of a whole path of penalties, from one eigendecomposition."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -14,36 +14,36 @@ from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, square, to_numpy
 LEAST, LARGEST, PER_DECADE = 1e-8, 1e3, 2
 """The grid of penalties, relative to the mean squared norm of the centred rows."""
 ALIKE = 0.01
-"""Relative differences of errors that count for none: less than the noise of a mean over ten thousand rows."""
+"""Relative differences of errors up to this do not count: they are below the noise of a mean over 10 000 rows."""
 ROUNDING = 1e-9
-"""Those that sums over many rows leave by themselves."""
+"""Relative differences of errors up to this are the rounding of sums over many rows."""
 
 SPAN = 1e-8
 """The smallest penalty of a grid that is not given, relative to the largest."""
 SEEN = 1024
-"""Rows that say how large most are."""
+"""Rows that are sampled to find the usual size of numbers."""
 OUTLYING, SMALL = 100.0, 0.25
-"""Times the variance of the columns at that quantile, or the median squared norm of rows, beyond which the mean is
-that of a few of them."""
+"""A mean variance above so many times this quantile of the variances of the columns is due to a few of them; and a mean
+squared norm above so many times the median of the rows to a few rows."""
 OF_MEDIAN = 128
-"""Rows that tell a median, at most; it decides which cells are a hundred times that."""
+"""Rows that a median is taken from, at most: enough to find numbers a hundred times as large."""
 EXACT, INTERPOLATED = 1000.0, 1e-10
-"""Times the precision of rows, or the least of it, what tells a row that is interpolated from others, and the share of
-the largest eigenvalue below which penalties leave residuals that are rounding."""
+"""The larger of so many times the precision of the rows, and this number. A row counts as interpolated if no more than
+that is left of its leverage; penalties below this share of the largest eigenvalue leave residuals that are rounding."""
 DOUBLE = float(np.finfo(np.float64).eps)
 ROWS_PER_DIRECTION = 4
-"""Rows for each direction from which generalised cross-validation is as good as leave-one-out, and costs no pass."""
+"""From so many rows per direction on, generalised cross-validation is as good as leave-one-out, and takes no pass."""
 SUMS = 256
-"""Responses that a penalty is chosen by, at most."""
+"""Responses that choose a penalty, at most: of more, random sums are taken."""
 
 
 def penalties(alphas: Any, variances: Callable[[], Array], usual: Callable[[], float] = lambda: math.inf) -> np.ndarray:
-    """The grid, descending, by the variances of the columns; a number of penalties begins at their sum, the mean
-    squared norm of the centred rows, where hardly anything is left of the coefficients whatever the units of X.
+    """The penalties to compare, descending: those given, or a grid if `alphas` is a number.
 
-    It goes on as densely where a few columns outweigh many of the others (`OUTLYING`), or where it begins far above
-    what is `usual`: penalties in units of one column of dates, or of one row in other units, would leave nothing of
-    the others.
+    The grid begins at the sum of the variances of the columns, which is the mean squared norm of the centred rows:
+    there, coefficients are next to 0 in any units of X. It is longer by penalties of the same density if that sum is
+    due to a few columns (`OUTLYING`), or far above the `usual` one. Otherwise the units of one column of dates, or of
+    one row, would leave no penalty that is right for all others.
     """
     if not isinstance(alphas, int | np.integer):
         try:
@@ -61,13 +61,13 @@ def penalties(alphas: Any, variances: Callable[[], Array], usual: Callable[[], f
 
 
 def outweighing(variances: Array, usual: float = math.inf) -> float:
-    """How many times too large the sum of the variances is for most columns, or for what is usual; at least 1."""
+    """The factor by which the sum of the variances is too large for most columns, or for `usual`; at least 1."""
     seen = _not_zero(variances)
     return max(float(np.mean(seen) / (OUTLYING * np.quantile(seen, SMALL))), float(seen.sum()) / usual, 1.0)
 
 
 def usual_scale(seen: Rows) -> float:
-    """The largest penalty that does not leave next to nothing of most of the rows seen."""
+    """The largest penalty at which most of the rows in `seen` still have predictions."""
     lengths = to_numpy(seen.map(square).matmat(seen.zeros((seen.n_features, 1)) + 1.0))
     return OUTLYING * float(np.median(lengths)) or math.inf
 
@@ -79,13 +79,13 @@ def _not_zero(variances: Array) -> np.ndarray:
 
 @dataclass(frozen=True)
 class RidgeSpectrum:
-    """Ridge regression in the directions in which it is diagonal, for any penalty.
+    """Ridge regression in its eigenbasis, where it is diagonal for any penalty.
 
     With Σ s_i (x_i − c)(x_i − c)ᵀ / S = QΛQᵀ, z_i = Qᵀ(x_i − c) and C = Σ s_i z_i (r_i − r̄)ᵀ / S, the minimum of
     (1/2S) Σ s_i ‖r_i − b − Wᵀx_i‖² + (alpha/2) ‖W‖² predicts r̄ + Cᵀ(Λ + alpha·I)⁻¹z_i, so that one decomposition serves
     every penalty and every output. Without an intercept c and r̄ are 0.
 
-    In float64, `eigenvalues` are Λ, `cross` is C, `total_weight` S, and `vectors` Q, where they are known.
+    `eigenvalues` are Λ, `cross` is C, `total_weight` is S, and `vectors` are Q or None; all are float64.
     """
 
     eigenvalues: Array
@@ -96,13 +96,15 @@ class RidgeSpectrum:
 
     @classmethod
     def of(cls, factor: Factor, cross: Array, total_weight: float, fit_intercept: bool, share: float = 1.0) -> Self:
-        """From a factor of `share` times the second moments, and Σ s_i (x_i − c)(r_i − r̄)ᵀ / S."""
+        """From a factor of `share` times the second moments, and `cross` = Σ s_i (x_i − c)(r_i − r̄)ᵀ / S."""
         eigenvalues, vectors = factor.spectrum
         return cls(eigenvalues / share, vectors.T @ cross, total_weight, fit_intercept, vectors)
 
     def grid(self, precision: float = 0.0) -> np.ndarray:
-        """Penalties, descending, down to what eigenvalues of that relative precision can tell from zero; those of any
-        precision are the first of all."""
+        """Penalties, descending, down to the relative precision of the eigenvalues.
+
+        A higher precision only adds smaller penalties.
+        """
         scale = float(np.maximum(to_numpy(self.eigenvalues), 0.0).sum())
         most, least = math.log10(LARGEST), math.log10(max(LEAST, precision))
         grid = 10.0 ** (most - np.arange(1 + math.floor(PER_DECADE * (most - least) + 1e-9)) / PER_DECADE)
@@ -111,7 +113,7 @@ class RidgeSpectrum:
     def best_penalty(
         self, precision: float, n: float, squares: Callable[[], Array], errors: Callable[[np.ndarray], np.ndarray]
     ) -> float:
-        """Of the grid, by generalised cross-validation where rows are many, else by leave-one-out `errors`.
+        """The best of the grid, by generalised cross-validation if rows are many, else by leave-one-out `errors`.
 
         `squares` and n are as in `generalised_cross_validation`.
         """
@@ -121,11 +123,11 @@ class RidgeSpectrum:
         return best(alphas, errors(alphas))
 
     def generalised_cross_validation(self, alphas: np.ndarray, squares: Array, n: float) -> np.ndarray:
-        """Mean squared residual over the squared share of the degrees of freedom that are left (Golub, Heath and
+        """Mean squared residual, divided by the squared share of the degrees of freedom that are left (Golub, Heath and
         Wahba, 1979, eq. 2.3).
 
-        It needs no pass over the rows, and is close to leave-one-out where these are many times the directions; with
-        fewer rows than directions it tends to 0/0 and says nothing.
+        It needs no pass over the rows, and is close to leave-one-out if rows are many times the directions; with fewer
+        rows than directions it tends to 0/0 and is of no use.
 
         `squares` are Σ s_i (r_i − r̄)² / S of each output, and n the number of rows (see `effective_rows`).
         """
@@ -149,12 +151,13 @@ class RidgeSpectrum:
     ) -> np.ndarray:
         """Mean squared error of each row under the model fitted to the others, exactly: (r − f)/(1 − u·h).
 
-        h is the leverage of a unit of weight, and u = min(s, 1) what is left out: all of a row, or one of its copies,
-        where a weight stands for several. Of `whole_rows` u = s, as is right where it says how much a row matters, and
-        for features that remember rows, which know a copy by the others. The penalty of the sum, S·alpha, stays.
+        h is the leverage of a unit of weight, and u = min(s, 1) is the weight that is left out: a weight above 1 stands
+        for copies of the row, one of which is left out. With `whole_rows` u = s. That is right if weights say how much
+        a row matters, and for features that are generated from the rows, which would know a row by its copies. The
+        penalty of the sum, S·alpha, stays.
 
         Blocks are (Z, R, s): rows z_i of shape (n_block_rows, n_directions), responses r_i − r̄ and weights (None for
-        1). Where all rows are interpolated, penalties near the `precision` of the rows are judged as a larger one.
+        1). If all rows are interpolated, penalties near the `precision` of the rows are judged as a larger one.
         """
         xp = array_namespace(self.eigenvalues)
         total = np.zeros((len(alphas), int(self.cross.shape[1])))
@@ -170,10 +173,10 @@ class RidgeSpectrum:
         precision: float = DOUBLE,
         whole_rows: bool = False,
     ) -> Iterator[tuple[int, Array, Array | None]]:
-        """(place in `alphas`, what a row's response exceeds the model of the others by, weights); see `leave_one_out`.
+        """For every block and every penalty: (place in `alphas`, errors, weights); see `leave_one_out`.
 
-        For every block in turn, every penalty; r_i less the error is what the others predict. As many penalties as
-        `GRAM_BLOCK_BYTES` hold the models of are one product.
+        An error is the response of a row less the prediction by the model of all others. Several penalties are one
+        product, as far as their models fit into `GRAM_BLOCK_BYTES`.
         """
         xp, (d, k) = array_namespace(self.eigenvalues), (int(size) for size in self.cross.shape)
         values, S = xp.clip(self.eigenvalues, min=0.0), self.total_weight
@@ -182,7 +185,7 @@ class RidgeSpectrum:
         for Z, R, weight in blocks:
             u = 1.0 if weight is None else (weight if whole_rows else xp.clip(weight, max=1.0))[:, None]
             squares = Z * Z
-            # Where all rows are interpolated errors tend to a limit for small penalties, and what is left to rounding.
+            # If all rows are interpolated, errors tend to a limit for small penalties, but computed ones to rounding.
             interpolated = 1.0 - u * (squares @ whole[:, None] + float(self.fit_intercept)) / S <= rounding
             least = rounding * most if bool(xp.all(interpolated)) else 0.0
             step = max(int(GRAM_BLOCK_BYTES / (8.0 * max(int(Z.shape[0]), d) * max(k, 1))), 1)
@@ -190,7 +193,7 @@ class RidgeSpectrum:
                 some = np.maximum(alphas[first : first + step], least)
                 inverse = 1.0 / (values[:, None] + xp.asarray(some, dtype=values.dtype, device=device(values))[None, :])
                 leverage = u * (squares @ inverse + float(self.fit_intercept)) / S
-                # Rather too little than too much: a row that is hard to tell from interpolated is not predicted well.
+                # Too small a number is safer: it makes the error of a nearly interpolated row large.
                 left = xp.clip(1.0 - leverage, min=precision)
                 fitted = Z @ xp.reshape(inverse[:, :, None] * self.cross[:, None, :], (d, k * len(some)))
                 for place in range(len(some)):
@@ -198,21 +201,22 @@ class RidgeSpectrum:
                     yield first + place, residual / left[:, place : place + 1], weight
 
     def coefficients(self, alpha: Array | float) -> Array:
-        """(Λ + alpha·I)⁻¹C: one penalty for all outputs, or one for each."""
+        """(Λ + alpha·I)⁻¹C, for one penalty, or one for each output."""
         xp = array_namespace(self.eigenvalues)
         return self.cross / (xp.clip(self.eigenvalues, min=0.0)[:, None] + alpha)
 
     def coefficients_without(self, alpha: float, Z: Array, R: Array) -> tuple[Array, Array]:
-        """Coefficients, and what is added to r̄, of the exact model of all rows but a few.
+        """The exact model of all rows but a few: its coefficients, and its intercept less r̄.
 
-        With H = Z(Λ + alpha·I)⁻¹Zᵀ/S + 1/S of these, their responses exceed that model by e = (I − H)⁻¹(r − f), and it
-        differs from the model of all by (Λ + alpha·I)⁻¹Zᵀe/S. The penalty of the sum, S·alpha, stays as it is.
+        Z and R are the few rows and their responses. With H = Z(Λ + alpha·I)⁻¹Zᵀ/S + 1/S, their errors under the model
+        are e = (I − H)⁻¹(r − f), and it differs from the model of all rows by (Λ + alpha·I)⁻¹Zᵀe/S. The penalty of the
+        sum, S·alpha, stays as it is.
         """
         xp = array_namespace(self.eigenvalues)
         inverse = 1.0 / (xp.clip(self.eigenvalues, min=0.0) + alpha)
         H = ((Z * inverse) @ Z.T + float(self.fit_intercept)) / self.total_weight
         eye = xp.eye(int(Z.shape[0]), dtype=H.dtype, device=device(H))
-        # Of as many rows as directions, where nothing is left without them, rounding must not decide.
+        # Keeps I − H away from singular, for as many rows as directions.
         coef = inverse[:, None] * self.cross
         error = xp.linalg.solve((1.0 + 1e-9) * eye - H, R - Z @ coef)
         coef = coef - inverse[:, None] * (Z.T @ error) / self.total_weight
@@ -220,10 +224,10 @@ class RidgeSpectrum:
 
 
 def random_sums(n_outputs: int) -> Array | None:
-    """Signs, of shape (n_outputs, SUMS), by which many responses become fewer; None where they are few.
+    """Scaled random signs, of shape (n_outputs, SUMS), that turn many responses R into few, R·signs; None for few.
 
-    Errors are linear in the responses, so that the sum of the squared errors of R·signs estimates, without bias, that
-    of R; and every penalty is judged by the same signs.
+    Errors are linear in the responses, so the sum of squared errors of R·signs is an unbiased estimate of that of R.
+    Every penalty is judged by the same signs.
     """
     if n_outputs <= SUMS:
         return None
@@ -233,11 +237,11 @@ def random_sums(n_outputs: int) -> Array | None:
 def path_of_rows(
     rows: Rows, R: Array, weight: Array | None = None, *, fit_intercept: bool = True
 ) -> tuple[np.ndarray, np.ndarray, Callable[[float], Array]]:
-    """A grid of penalties and the leave-one-out errors of each, from the Gram matrix of a few rows.
+    """(alphas, errors, left_out) from the Gram matrix of the rows, which may be a few thousand, of any width.
 
-    Rows may be a few thousand, of any width; responses and weights are in float64. Errors are of shape (n_alphas,
-    n_outputs), of `random_sums` of the outputs where these are many. The last is alpha ↦ R less what models of all
-    other rows predict, of shape (n_rows, n_outputs).
+    `alphas` is a grid of penalties. `errors` are their leave-one-out errors, of shape (n_alphas, n_outputs), or of
+    `random_sums` of many outputs. `left_out(alpha)` gives the error of each row under the model of all others, of shape
+    (n_rows, n_outputs). Responses R and weights are float64.
     """
     xp = rows.xp
     S = float(rows.n_rows) if weight is None else float(xp.sum(weight))
@@ -248,7 +252,7 @@ def path_of_rows(
     root = xp.astype(root, xp.float64)
     squares, U = eigh_in_place(rows.outer() * (root * root[:, 0]))
     kept = squares > max(float(squares[-1]), 0.0) * rows.n_rows * max(rows.precision**2, 2.2e-16)
-    first = rows.n_rows - int(xp.sum(xp.astype(kept, xp.int64)))  # of those that are, as they ascend
+    first = rows.n_rows - int(xp.sum(xp.astype(kept, xp.int64)))  # eigenvalues ascend
     squares, U = squares[first:], U[:, first:]
     lengths = xp.sqrt(squares)
     spectrum = RidgeSpectrum(squares / S, lengths[:, None] * (U.T @ (root * R)) / S, S, fit_intercept)
@@ -268,13 +272,13 @@ def path_of_rows(
 
 
 def best(alphas: np.ndarray, errors: np.ndarray) -> float:
-    """The largest penalty whose error, of all outputs together, is as good as the least, up to `ALIKE`.
+    """The largest penalty whose error, summed over the outputs, is as good as the least, up to `ALIKE`.
 
-    Where few rows are separated in many dimensions, errors hardly change below some penalty; the largest of these is
-    the best conditioned, and the one that still holds for other rows. What counts for alike is a share of the least
-    error, or of what that is below the error of the largest penalty of all, if this is less: of hundreds of classes
-    all errors are nearly that of predicting their shares. Where all errors are that, as of constant features, the
-    penalty is the largest.
+    With few rows in many dimensions, errors hardly change below some penalty. The largest of these is the best
+    conditioned, and the most likely to be right for more rows. `ALIKE` is a share of the least error, or of its
+    distance from the error of the largest penalty, if this is less: with hundreds of classes all errors are close to
+    those of predicting the class shares. If all errors are equal, as with constant features, the penalty is the
+    largest.
     """
     order = np.argsort(-alphas, kind="stable")
     ranked = errors[order].sum(axis=1)

@@ -1,4 +1,4 @@
-"""Rows that are kept out of a fit, to stop by."""
+"""Rows that are held out of a fit, and folds: divisions of the rows in which copies stay together."""
 
 from dataclasses import dataclass
 from operator import itemgetter
@@ -14,21 +14,21 @@ from manyclass.model import Problem
 from manyclass.model.losses.base import loss_sums
 
 MOST_COPIES = 4
-"""Equal rows that are taken for copies of one (see `copies_of_rows`)."""
+"""Up to so many equal rows count as copies of one (see `copies_of_rows`)."""
 SEEN = 64
-"""Different rows of a class, whose values are looked at."""
+"""Different rows of a class whose values are looked at."""
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Which rows are fitted to and which only score; no row of X is copied."""
+    """Which rows are fitted to, and which are held out. No row of X is copied."""
 
-    weight: Array  # s_i of the rows that are fitted to, 0 for the others; `Parts` where the rows lie in parts
-    scored: Array  # s_i of the rows that score, 0 for the others; likewise
-    index: Any  # the rows that score; likewise
+    weight: Array  # s_i of the rows that are fitted to, 0 for the others; `Parts` if the rows lie in parts
+    scored: Array  # s_i of the held-out rows, 0 for the others; or `Parts`
+    index: Any  # numbers of the held-out rows; or `Parts`
 
     def loss(self, problem: Problem, coef: Array, intercept: Array) -> float:
-        """The mean loss of a linear model of the rows of a problem on those that score."""
+        """The mean loss of a linear model on the held-out rows of a problem."""
         total, mass = problem.sum(_held_out_losses, self.scored, self.index, coef, intercept)
         return float(total / mass)
 
@@ -46,7 +46,7 @@ def _held_out_losses(
 def hold_out(
     rows: Rows, strata: np.ndarray | None, weight: Array | None, fraction: float, rng: np.random.Generator
 ) -> HeldOut:
-    """Divide the rows that have a weight; by class where each has two rows and both parts have room for all."""
+    """Divide the rows of positive weight: by class, if each class has two rows, and no part would lack a class."""
     from sklearn.model_selection import train_test_split
 
     present = present_rows(rows.n_rows, weight)
@@ -74,7 +74,7 @@ def hold_out(
 
 
 def hold_out_in_parts(rows: Rows, y: Parts, weight: Parts | None, fraction: float, rng: np.random.Generator) -> HeldOut:
-    """`hold_out` where the rows lie in parts: each part is divided by itself."""
+    """`hold_out` for rows in parts, each of which is divided by itself."""
     found = y.map(_divided, weight, rows.dtype, fraction, rng, name="hold out")
     kept, scored, index = (found.map(itemgetter(place)) for place in range(3))
     if not scored.sum(np.sum) > 0:
@@ -95,12 +95,13 @@ def _divided(
 
 
 def folds_by_content(rows: Rows, strata: np.ndarray | None, weight: Array | None, n_folds: int) -> np.ndarray:
-    """The fold of each row, −1 for rows of weight 0: stratified, and decided by what a row holds, not by its place.
+    """The fold of each row, −1 for rows of weight 0: stratified, and decided by the content of a row, not its place.
 
-    Rows of a class are dealt out by chance, the same for the same order along one direction; copies of one to the same
-    fold (see `copies_of_rows`): so a small weight is the same as the row given so often, and neither the order of the
-    rows nor the names of the classes matter. Dealt out in turn along a line, folds would be copies of each other, and a
-    model that remembers where rows are be right about those left out.
+    The rows of a class are sorted along a direction in space, and then dealt out at random, always in the same way.
+    Copies of a row go to the same fold (see `copies_of_rows`). So a small whole weight is the same as the row given so
+    often, and neither the order of the rows nor the names of the classes matter. If they were dealt out in turn along
+    the direction, each row would have near neighbours in all other folds, and a model that remembers these would be
+    right about the rows left out.
     """
     present = present_rows(rows.n_rows, weight)
     fold = np.full(rows.n_rows, -1)
@@ -119,13 +120,15 @@ def folds_by_content(rows: Rows, strata: np.ndarray | None, weight: Array | None
 
 
 def copies_of_rows(rows: Rows, strata: np.ndarray | None) -> np.ndarray:
-    """A number for each row, the same for copies of one.
+    """A number for each row; rows that are copies of one have the same number.
 
-    Some equal rows of one class are copies, as of a rare class that was oversampled. Many, or some of several classes,
-    are all that few columns can tell, and none: whole values of a column would be unknown to fits without them. Where
-    most rows of the class with the most different ones are different, columns tell rows apart. Another class may have
-    `MOST_COPIES` times as many of a row as it has of one on average then, unless the values of its columns make no more
-    combinations than it has rows.
+    A few equal rows of one class are copies, as of a rare class that was oversampled. Many equal rows, or equal rows of
+    several classes, are no copies: there are too few columns to tell rows apart, and if they were kept together, fits
+    without them would not know some values of a column at all.
+
+    Many is more than `MOST_COPIES`. In another case a class may have more: if rows of the class with the most different
+    rows mostly differ, columns do tell rows apart. Then `MOST_COPIES` times the mean number of equal rows of the class
+    is allowed, unless the values of its columns make no more combinations than it has rows.
     """
     every = np.arange(rows.n_rows)
     same, _, classes = _places(rows, strata, None, every)
@@ -137,8 +140,8 @@ def copies_of_rows(rows: Rows, strata: np.ndarray | None) -> np.ndarray:
 def _places(
     rows: Rows, strata: np.ndarray | None, weight: Array | None, present: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of these rows: a number that equal ones share, where they are along some direction, and their classes."""
-    # Far from the origin different rows would look equal along a direction.
+    """Of the `present` rows: a number that equal rows share, the place along a random direction, and the class."""
+    # Far from the origin, rounding would make different rows equal along the direction.
     near, direction = rows.pilot(weight, 1.0, constant=True), np.random.default_rng(0).random((rows.n_features, 3))
     direction = rows.asarray(direction[:, :1] - direction[:, 1:2], dtype=rows.xp.float64)
     along = to_numpy((rows if near is None else rows.shifted(near)).matmat(direction))[present, 0]
@@ -150,7 +153,7 @@ def _places(
 
 
 def _is_alone(rows: Rows, present: np.ndarray, same: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Whether rows are copies of none, though others may be equal."""
+    """Whether each row is no copy, even if others are equal (see `copies_of_rows`)."""
     first, times = np.unique(same, return_index=True, return_counts=True)[1:]
     of_each = classes[first]
     different, n_rows = np.bincount(of_each, minlength=classes.max() + 1), np.bincount(classes)
@@ -159,7 +162,7 @@ def _is_alone(rows: Rows, present: np.ndarray, same: np.ndarray, classes: np.nda
         for one in np.unique(of_each[times > MOST_COPIES]):
             some = present[first[of_each == one][:SEEN]]
             values = np.sort(to_numpy(rows.take(some).dense()), axis=0)
-            # How many rows the values of the columns could make.
+            # The number of different rows that these values of the columns could make.
             if np.sum(np.log(1.0 + np.sum(np.diff(values, axis=0) > 0, axis=0))) > np.log(n_rows[one]):
                 most[one] *= max(n_rows[one] / max(different[one], 1), 1.0)
     is_alone: np.ndarray = times[same] > most[classes]

@@ -15,7 +15,7 @@ from manyclass.fit.history import NAN, Record
 from manyclass.fit.status import Status
 
 BEYOND_DOUBT = 1e-3
-"""Share of ``tol`` below which an expected gain counts as none, however bad the curvature that it is computed with."""
+"""An expected gain below this share of ``tol`` ends a run, however bad the curvature that it is computed with."""
 
 
 class OutOfTime(Exception):  # noqa: N818
@@ -23,7 +23,7 @@ class OutOfTime(Exception):  # noqa: N818
 
 
 class Clock:
-    """Seconds since the start of a fit, their limit, and how many are set aside for what follows the run."""
+    """The seconds since the start of a fit, and their limit, less those set aside for work after the run."""
 
     def __init__(self, max_time: float | None = None):
         self.max_time, self.started, self.set_aside = max_time, time.perf_counter(), 0.0
@@ -58,40 +58,40 @@ class Iterate:
     Attributes
     ----------
     model : callable
-        Gives the model at this iteration, which must not change afterwards. Called while the solver waits; if
-        `lasting`, at any later time, or never.
+        Gives the model at this iteration, which must not change afterwards. It is called while the solver waits; if
+        `lasting`, it may be called at any later time.
     objective : float
     n_iter : float
         Iterations so far, in the unit of ``max_iter``: a whole number unless rows are drawn one by one.
     n_passes : float
     n_looks : int
-        How often the metric of the steps has been adapted, which costs more than its passes say.
+        How often the metric of the steps has been made. That takes longer than its passes do.
     duality_gap : float
         Relative to the zero model; nan where no bound is known.
     strictness : float
-        The gap is compared with this share of ``tol``.
+        The gap is compared with ``tol`` times this.
     measure : float
-        What is compared with ``tol`` where no bound is known.
+        Compared with ``tol`` if no bound is known: an estimate of what the next iteration gains.
     looks_back : int
-        To stop by `measure`, the last so many iterations must not have gained more than ``tol`` together either.
+        To stop by `measure`, the last so many iterations must also have gained no more than ``tol`` together.
     unit : float
-        The unit of that gain in the objective.
+        The difference of objectives that counts as a gain of 1.
     reached : Status
         The status of a run that stops by `measure`.
     rank : float, optional
-        What iterates are compared by, the least being the best, in place of the objective; an infinite one is only kept
-        while there is no other.
+        Replaces the objective in the choice of the best iterate; the least is the best. An iterate with an infinite
+        rank is only kept while there is no other.
     held_out_loss : float, optional
-        The mean loss of the held-out rows, where the solver knows it.
+        The mean loss of the held-out rows, if the solver knows it.
     details : dict
-        For the record.
+        Those of the `Record`.
     lasting : bool
         Whether `model` gives the same model at any later time.
     doubts : float
         How strongly this iterate speaks against the method that made it; 0 if not at all.
     state : callable, optional
-        Gives all that a solver needs, beside its problem, to go on after this iterate as if there had been no pause:
-        plain values, arrays and objects of this package. Called while the solver waits (see `stored`).
+        Gives what a solver needs, besides its problem, to go on after this iterate as if there had been no pause: plain
+        values, arrays and objects of this package (see `stored`). It is called while the solver waits.
     """
 
     model: Callable[[], Any]
@@ -114,24 +114,24 @@ class Iterate:
 
 
 ALL_BUT_FITTED, STRICTEST = 1e-2, 1e-2
-"""Share of the zero model's objective below which ``tol`` is relative to what is left, and the least factor by which
-that lowers it. All models that separate the rows have next to no loss; only the minimum says which of them is meant."""
+"""Below this share of the zero model's objective, ``tol`` is relative to the objective; and the least factor that this
+puts on it. All models that separate the rows have next to no loss, and a large gap would allow any of them."""
 
 
 def strictness(share: float) -> float:
-    """What ``tol`` is multiplied by where `share` of the zero model's objective is left.
+    """The factor on ``tol`` when the objective is `share` of that of the zero model.
 
-    The gap bounds (alpha/2) ‖W − W*‖²: where it is as large as the objective itself, W may be anywhere.
+    The gap bounds (alpha/2) ‖W − W*‖². If it is as large as the objective itself, W may be anywhere.
     """
     return min(max(share / ALL_BUT_FITTED, STRICTEST), 1.0)
 
 
 Iterates = Generator[Iterate, None, Status | None]
-"""What a solver is. If it ends by itself, it returns why; None stands for FINISHED."""
+"""What a solver gives. If it ends by itself, it returns the reason; None stands for FINISHED."""
 
 
 class InOrder:
-    """Iterates for a ``for`` loop, after which `reason` is what the generator returned."""
+    """Iterates for a ``for`` loop. After the loop, `reason` is what the generator has returned."""
 
     reason: Status | None = None
 
@@ -154,7 +154,7 @@ def changed(iterates: Iterates, change: Callable[[Iterate], Iterate]) -> Iterate
 
 
 FAR, LARGE = 10.0, 1e-3
-"""A run that rounding has ended has not failed if its gap is below so many tol, or a share of the first objective."""
+"""A run that ended by rounding is fine if its gap is below so many times tol, or that share of the first objective."""
 
 
 @dataclass(frozen=True)
@@ -169,9 +169,9 @@ class Outcome:
     duality_gap: float
 
     def told(self, tol: float) -> Status:
-        """The status; NOT_CONVERGED where rounding has ended the run at a gap too large to be of use.
+        """The status; NOT_CONVERGED if rounding has ended the run at a large gap.
 
-        Where tol merely asks for more than rounding allows, the gap is small beside the loss that the run began with.
+        If tol only asks for more than rounding allows, the gap is small beside the first objective.
         """
         if self.status is not Status.STALLED or not self.history:
             return self.status
@@ -184,14 +184,14 @@ class Run:
     """Time, iterations, held-out rows, callbacks and Ctrl-C, alike for every solver."""
 
     clock: Clock
-    tol: float = 0.0  # duality gap, or measure, at which to stop; 0 for never
+    tol: float = 0.0  # duality gap, or `Iterate.measure`, at which to stop; 0 for never
     max_iter: float | None = None
-    held_out_loss: Callable[[Any], float] | None = None  # of a model; the best model has the smallest
+    held_out_loss: Callable[[Any], float] | None = None  # of a model; the best model has the least
     patience: int = 5  # iterates without a smaller held-out loss after which to stop
     on_iterate: Callable[[Record, Iterate], Any] | None = None  # a true value ends the run
     n_threads: int | None = None  # of BLAS during the run; None leaves them alone
     checkpoint: Checkpoint | None = None  # written every few seconds and at the end
-    saved: dict[str, Any] | None = None  # from the checkpoint of an earlier run; the solver is given its own part
+    saved: dict[str, Any] | None = None  # from the checkpoint of an earlier run; the solver gets its part elsewhere
     history: list[Record] = field(default_factory=list, init=False)
     _best: list[tuple[float, Callable[[], Any], Record]] = field(default_factory=list, init=False, repr=False)
     _since_best: int = field(default=0, init=False, repr=False)
@@ -221,7 +221,7 @@ class Run:
                 iterates.close()
         if not self._best:
             return Outcome(fallback(), status, self.history, 0, 0, NAN)
-        # A fit that was stopped from outside goes on from its checkpoint when it is called again.
+        # After a stop from outside, the fit goes on from its last checkpoint when it is called again.
         if self.checkpoint is not None and status not in (Status.INTERRUPTED, Status.STOPPED_BY_CALLBACK):
             self.checkpoint.write(self._stored(status=status))
         return self._outcome(status)
@@ -295,7 +295,7 @@ class Run:
         return Status.MAX_TIME if time.perf_counter() >= self.clock.deadline else None
 
     def _is_lower(self, record: Record) -> bool:
-        """Whether it beats the best so far: by the objective, or where only its last digits differ by the gap."""
+        """Whether the objective is lower than the best, or the gap, if the objectives differ only by rounding."""
         best = self._best[0][2]
         differ = abs(record.objective - best.objective) > 4.0 * sys.float_info.epsilon * abs(best.objective)
         if differ or math.isnan(record.duality_gap):
@@ -303,10 +303,11 @@ class Run:
         return record.duality_gap < best.duality_gap
 
     def _reached(self, iterate: Iterate) -> Status | None:
+        """The status if tol is reached, by the gap or by the measure."""
         if iterate.duality_gap <= self.tol * iterate.strictness:
             return Status.CONVERGED
         before = self.history[max(len(self.history) - 1 - iterate.looks_back, 0)]
         gained = (before.objective - iterate.objective) / iterate.unit
-        # Where there are fewer iterations to look back on, the measure alone has to leave no doubt.
+        # With too few iterations to look back on, the measure alone has to be far below tol.
         tol = self.tol if len(self.history) > iterate.looks_back else BEYOND_DOUBT * self.tol
         return iterate.reached if self.tol > 0 and iterate.measure <= tol and gained <= self.tol else None
