@@ -11,12 +11,11 @@ from manyclass.export.program import (
     OPSET,
     Program,
     check_dtype,
+    codes_of,
     features_of,
-    is_single,
     n_outputs_of,
     probabilities_of,
     scores_of,
-    threshold_of,
 )
 from manyclass.features import TableEncoder
 
@@ -152,7 +151,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         writer.write(last)
         return
     last = probabilities_of(writer.program, model, scores) or scores
-    codes = _codes(writer.program, model, scores, last)
+    codes = codes_of(writer.program, model, scores, last)
     writer.write(last)
     label = operator.outputs[0].full_name
     if model.multilabel_:
@@ -206,15 +205,3 @@ class _Writer:
         kind = TensorProto.INT64 if whole else TensorProto.STRING
         self.container.add_initializer(name, kind, [len(classes)], values)
         return name
-
-
-def _codes(program: Program, model: Any, scores: str, probabilities: str) -> str:
-    """Places in ``classes_``, or indicators of several labels."""
-    from onnx import TensorProto
-
-    if not (model.multilabel_ or is_single(model)):
-        return program("ArgMax", scores, axis=1, keepdims=0)
-    threshold = threshold_of(model)
-    told, least = (scores, 0.0) if threshold is None else (probabilities, threshold)
-    positive = program("Cast", program("Greater", told, least), to=TensorProto.INT64)
-    return positive if model.multilabel_ else program("Squeeze", positive, np.array([1]))

@@ -14,6 +14,8 @@ from manyclass.model import LOSSES
 
 OPSET = 18
 """The first version of the operators that has all of them as they are used here."""
+INT64 = 7
+"""The number of that type in ONNX."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,15 @@ def probabilities_of(program: Program, model: Any, scores: str) -> str | None:
     return program("Div", P, program("Max", total, 1e-37))
 
 
-def threshold_of(model: Any) -> float | None:
-    """Of the probability of one of several labels, where that is not the one at which its score is 0."""
-    chosen = vars(model).get("_threshold")
-    return float(chosen) if chosen is not None and model.multilabel_ else None
+def codes_of(program: Program, model: Any, scores: str, probabilities: str | None) -> str:
+    """Places in ``classes_``, or indicators of several labels."""
+    if not (model.multilabel_ or is_single(model)):
+        return program("ArgMax", scores, axis=1, keepdims=0)
+    # A threshold that `AutoClassifier` has chosen is one of probabilities.
+    chosen = vars(model).get("_threshold") if model.multilabel_ else None
+    beyond = program("Greater", scores, 0.0) if chosen is None else program("Greater", probabilities, float(chosen))
+    present = program("Cast", beyond, to=INT64)
+    return present if model.multilabel_ else program("Squeeze", present, np.array([1]))
 
 
 def is_single(model: Any) -> bool:

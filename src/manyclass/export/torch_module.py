@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from manyclass.data.rows import to_numpy
-from manyclass.export.program import Program, is_single, probabilities_of, scores_of, threshold_of
+from manyclass.export.program import Program, codes_of, probabilities_of, scores_of
 
 
 class Exported(torch.nn.Module):
@@ -15,42 +15,35 @@ class Exported(torch.nn.Module):
     def __init__(self, model: Any, dtype: str) -> None:
         super().__init__()
         self.program = Program(dtype)
-        self.scores = scores_of(self.program, model)
-        self.is_classifier = hasattr(model, "classes_")
-        self.multilabel = self.is_classifier and model.multilabel_
-        self.threshold = threshold_of(model) if self.is_classifier else None
-        self.is_single = self.is_classifier and is_single(model)
-        self.classes = np.array(to_numpy(model.classes_)) if self.is_classifier else None
-        self.part = len(self.program.nodes)
-        self.probabilities = probabilities_of(self.program, model, self.scores) if self.is_classifier else None
+        self.scores, self.classes, self.probabilities, self.codes = scores_of(self.program, model), None, None, None
+        if hasattr(model, "classes_"):
+            self.classes = np.array(to_numpy(model.classes_))
+            self.probabilities = probabilities_of(self.program, model, self.scores)
+            self.codes = codes_of(self.program, model, self.scores, self.probabilities)
         for name, array in self.program.constants.items():
             self.register_buffer(name, torch.tensor(array))
 
     def forward(self, X: Any) -> Any:
-        return self._carried_out(X, self.part, self.scores)
+        return self._carried_out(X, self.scores)
 
     def predict_proba(self, X: Any) -> Any:
         if self.probabilities is None:
             raise AttributeError("This model gives scores but no probabilities.")
-        return self._carried_out(X, None, self.probabilities)
+        return self._carried_out(X, self.probabilities)
 
     def predict(self, X: Any) -> Any:
-        if self.threshold is not None:
-            return (self.predict_proba(X) > self.threshold).long()
-        Z = self(X)
-        if not self.is_classifier:
-            return Z
-        if self.multilabel:
-            return (Z > 0).long()
-        return (Z[:, 0] > 0).long() if self.is_single else Z.argmax(dim=1)
+        return self._carried_out(X, self.codes or self.scores)
 
-    def _carried_out(self, X: Any, n_nodes: int | None, wanted: str) -> Any:
-        buffers = dict(self.named_buffers())
+    def _carried_out(self, X: Any, wanted: str) -> Any:
+        buffers, needed = dict(self.named_buffers()), {wanted}
+        for node in reversed(self.program.nodes):
+            needed |= set(node.inputs) if node.output in needed else set()
         dtype = next(held.dtype for held in buffers.values() if held.is_floating_point())
         values = {"X": X.to(dtype), **buffers}
-        for node in self.program.nodes[:n_nodes]:
-            inputs = [values[name] for name in node.inputs]
-            values[node.output] = OPERATORS[node.operator](torch, *inputs, **node.attributes)
+        for node in self.program.nodes:
+            if node.output in needed:
+                inputs = [values[name] for name in node.inputs]
+                values[node.output] = OPERATORS[node.operator](torch, *inputs, **node.attributes)
         return values[wanted]
 
 
@@ -72,6 +65,10 @@ OPERATORS: dict[str, Any] = {
     "Concat": lambda torch, *parts, axis: torch.cat(parts, dim=axis),
     "Gather": lambda torch, a, index, axis: a.index_select(axis, index),
     "CumSum": lambda torch, a, axis: a.cumsum(dim=int(axis)),
+    "ArgMax": lambda torch, a, axis, keepdims: a.argmax(dim=axis, keepdim=bool(keepdims)),
+    "Greater": lambda torch, a, b: a > b,
+    "Cast": lambda torch, a, to: a.long(),
+    "Squeeze": lambda torch, a, axes: a.squeeze(int(axes[0])),
     "TopK": lambda torch, a, k, axis: a.topk(int(k[0]), dim=axis).values,
     "ReduceSum": lambda torch, a, axes, keepdims: a.sum(dim=axes.reshape(-1).tolist(), keepdim=bool(keepdims)),
     "ReduceMax": lambda torch, a, axes, keepdims: a.amax(dim=axes.reshape(-1).tolist(), keepdim=bool(keepdims)),
