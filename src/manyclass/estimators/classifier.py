@@ -152,9 +152,13 @@ class Classifier(ClassifierMixin, Estimator):
     def _scores(self, rows: Rows) -> Array:
         """Of shape (n_rows, n_outputs); one column for two classes."""
 
-    @abstractmethod
     def _probabilities(self, scores: Array) -> Array:
         """Of the classes, of shape (n_rows, n_classes), from scores, which may be overwritten."""
+        return self._link_probabilities(self._before_link(scores))
+
+    def _before_link(self, scores: Array) -> Array:
+        """What the link of `_link` makes probabilities of."""
+        return scores
 
     def _by_blocks(self, X: Any, function: Callable[[Array], Array]) -> Array:
         """What a function makes of the scores of blocks of rows, as one array: no second one of its size is made."""
@@ -254,15 +258,6 @@ class LinearClassifier(LinearModel, Classifier):
 
     With two classes there is one output, positive for ``classes_[1]``.
     """
-
-    # -- for subclasses -------------------------------------------------------------------------------------------
-
-    def _probabilities(self, scores: Array) -> Array:
-        return self._link_probabilities(self._before_link(scores))
-
-    def _before_link(self, scores: Array) -> Array:
-        """The scores that probabilities are made of."""
-        return scores
 
     def _store(self, task: Task, model: tuple[Array, Array]) -> None:
         coef, intercept = model

@@ -364,7 +364,7 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
 
             self.temperature_ = float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded").x))
         if has_probabilities:
-            self.loo_proba_ = task.rows.asarray(self._link_probabilities(self._before_link(Z)))
+            self.loo_proba_ = task.rows.asarray(self._probabilities(Z))
         self.loo_score_ = float(scorer.score(Z, truth, weight))
         if model.check is not None and has_probabilities:
             chosen = model.check.rows
@@ -384,4 +384,4 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
         """Of each class by each row: probabilities, or scores where there are none."""
         if not SMOOTH_LOSSES[self.loss_].probabilistic:
             return to_numpy(self._of_each_class(Z))
-        return to_numpy(self._link_probabilities(self._before_link(Z)))
+        return to_numpy(self._probabilities(Z))

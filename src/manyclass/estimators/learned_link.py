@@ -56,10 +56,8 @@ class LearnedLink(StagewiseClassifierBase):
         learned = vars(self).get("_learned")
         return super()._doubt if learned is None else learned[1]
 
-    def _probabilities(self, scores: Array) -> Array:
-        if hasattr(self, "temperature_"):
-            return self._link_probabilities(scores / self.temperature_)
-        return super()._probabilities(scores)
+    def _before_link(self, scores: Array) -> Array:
+        return scores / self.temperature_ if hasattr(self, "temperature_") else scores
 
     @property
     def _learns_link(self) -> bool:

@@ -253,9 +253,9 @@ class StagewiseClassifierBase(StagewiseEstimator, Classifier):
         return scores - self._middle if self._middle else scores
 
     def _probabilities(self, scores: Array) -> Array:
-        loss, xp = LOSSES[self.loss_], array_namespace(scores)
+        loss, xp = LOSSES[self._link], array_namespace(scores)
         if loss.probabilistic or loss.label_values is None:
-            return self._link_probabilities(scores)
+            return super()._probabilities(scores)
         absent, present = loss.label_values
         P = self._domain.project((scores + (self._middle - absent)) / (present - absent), xp)
         P = P + self._doubt * ((0.5 if self._per_column else 1.0 / int(P.shape[1])) - P)
