@@ -151,7 +151,7 @@ def test_no_linear_model_goes_on_that_is_clearly_worse_than_generated_features(o
         losses = 0.3 + number * worse + 0.5 * (noise - noise.mean())
         one.scores, one.n_judged = {0: Score(0.9 - number * worse, losses.mean(), losses, np.ones(400))}, 400
         tried.append(one)
-    assert search._going_on(tried) == tried[:n_going_on]
+    assert search.ranking.going_on(tried) == tried[:n_going_on]
 
 
 def test_noise_is_taken_for_evidence_as_rarely_where_rows_weigh_differently():
@@ -179,8 +179,8 @@ def test_of_a_path_that_goes_on_one_makes_room_for_another_scaling():
     path = [judged("of one size", 0.9 - 0.001 * place) for place in range(9)]
     for accuracy, goes_on in ((0.85, True), (0.5, False)):
         other = [judged(candidates.AS_GIVEN, accuracy - 0.001 * place) for place in range(3)]
-        assert search._going_on([*path, *other]) == ([*path[:5], other[0]] if goes_on else path[:6])
-    assert search._going_on(path[:4]) == path[:2]
+        assert search.ranking.going_on([*path, *other]) == ([*path[:5], other[0]] if goes_on else path[:6])
+    assert search.ranking.going_on(path[:4]) == path[:2]
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_the_other_metric_is_tried_where_no_bandwidth_is_better():
     accuracy = {(1.0, WAVES): 2.0, (2.0, WAVES): 1.5, (0.5, WAVES): 1.5, (1.0, LEARNED_WAVES): 1.9}
     entries = [judged(noisy(0, 2.0)), judged(noisy(0, 1.5), 4.0, LEARNED_WAVES)]
     tried, asked = entries[:1], []
-    while (one := other_kernel(search().best, tried, entries, asked)) is not None:
+    while (one := other_kernel(search().ranking.best, tried, entries, asked)) is not None:
         asked.append(one)
         key = one.candidate.bandwidth, one.candidate.kind
         one.scores, one.n_judged = judged(noisy(0, accuracy[key])).scores, N

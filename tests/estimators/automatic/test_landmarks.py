@@ -12,6 +12,7 @@ from manyclass.estimators.automatic.candidates import AS_GIVEN
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.feature_kinds import KINDS, LANDMARKS, WAVES
 from manyclass.estimators.automatic.neighbours import other_kernel
+from manyclass.estimators.automatic.ranking import Ranking
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.sampled_rows import Labelled
 from manyclass.estimators.automatic.scores import Score
@@ -43,9 +44,9 @@ def test_they_go_on_where_they_are_clearly_better(accuracy, goes_on):
     """As they take several times as long."""
     search, known = search_of(), kernels()
     waves, landmarks = judged(known[WAVES], 0.8), judged(known[LANDMARKS], accuracy)
-    ranked = search._in_order([waves, landmarks])
+    ranked = search.ranking.in_order([waves, landmarks])
     assert ranked == ([landmarks, waves] if goes_on else [waves, landmarks])
-    assert (landmarks in search._going_on(ranked)) == goes_on
+    assert (landmarks in search.ranking.going_on(ranked)) == goes_on
     assert search.choose(ranked) is ranked[0]
 
 
@@ -92,7 +93,7 @@ def test_larger_blocks_are_tried_beside_the_best_as_far_as_there_are_features():
     best = judged(known[LANDMARKS], 0.95, n_rows=10_000)
     tried = [best, judged(known[WAVES], 0.8, n_rows=10_000)]
     entries, asked = list(tried), list[Entry]()
-    while more := other_kernel(search.best, tried, entries, asked):
+    while more := other_kernel(search.ranking.best, tried, entries, asked):
         asked.append(more)
     at_best = [one for one in asked if one.candidate.bandwidth == best.candidate.bandwidth]
     assert {one.candidate.model.block_size for one in at_best if one.candidate.kind == LANDMARKS} == {
@@ -116,7 +117,7 @@ def test_rows_that_are_too_far_away_leave_random_features(few, rng, monkeypatch,
 
     monkeypatch.setattr(Landmarks, "_draw", refused)
     monkeypatch.setattr(
-        Search, "_in_order", lambda search, tried: sorted(tried, key=lambda one: one.candidate.kind != LANDMARKS)
+        Ranking, "in_order", lambda search, tried: sorted(tried, key=lambda one: one.candidate.kind != LANDMARKS)
     )
     model = AutoClassifier(random_state=0).fit(X, y)
     assert "Landmarks" not in str(model.best_params_)

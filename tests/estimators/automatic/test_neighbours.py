@@ -206,15 +206,15 @@ def test_bandwidths_are_tried_for_as_long_as_the_log_loss_falls():
 def test_what_rows_do_not_tell_from_the_best_goes_on_up_to_half_of_all(n_alike, expected):
     alike = [linear(0.9, LOSSES + 0.1 * NOISE * (place > 0)) for place in range(n_alike)]
     others = [linear(0.9 if not place else 0.8, LOSSES + 0.1) for place in range(12 - n_alike)]
-    assert search()._going_on([*alike, *others]) == [*alike, *others][:expected]
-    assert len(search("log_loss")._going_on([*alike, *others])) == 4
+    assert search().ranking.going_on([*alike, *others]) == [*alike, *others][:expected]
+    assert len(search("log_loss").ranking.going_on([*alike, *others])) == 4
 
 
 @pytest.mark.parametrize(("accuracy", "goes_on"), [(0.85, True), (0.5, False)])
 def test_the_best_kernel_goes_on_unless_it_is_clearly_worse(accuracy, goes_on):
     kernels = [judged(entry(), accuracy - 0.01 * place, LOSSES + 0.5) for place in range(2)]
     others = [linear(0.9 - 0.001 * place) for place in range(4)]
-    assert search()._going_on([*others, *kernels]) == [*others[:3], *kernels[:goes_on]]
+    assert search().ranking.going_on([*others, *kernels]) == [*others[:3], *kernels[:goes_on]]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_the_time_that_a_linear_model_would_leave_shows_what_more_rows_make_of_a
 def test_kernels_that_are_worse_than_the_best_on_few_rows_go_on_and_linear_models_do_not(objective):
     kernels = [judged(entry(), 0.9 - 0.3 * place, LOSSES + 0.3 * place) for place in range(2)]
     others = [linear(0.5, LOSSES + 0.4 + 0.1 * place) for place in range(5)]
-    assert search(objective)._going_on([*kernels, *others]) == kernels
+    assert search(objective).ranking.going_on([*kernels, *others]) == kernels
 
 
 @pytest.mark.parametrize(("is_wide", "first"), [(False, [2, 1, 3]), (True, [1, 2, 3])])
@@ -282,9 +282,9 @@ def test_models_that_are_averaged_have_no_fewer_features_than_was_judged(share, 
 )
 def test_nothing_is_to_gain_where_rows_do_not_tell_a_model_from_one_without_errors(n_judged, n_wrong, nothing):
     one = linear(1.0 - n_wrong / n_judged, np.ones(n_judged))
-    assert (search()._flawless([one]) is one) == nothing
-    assert search("log_loss")._flawless([one]) is None
-    assert search()._flawless([judged(entry(), 1.0, np.ones(n_judged))]) is None
+    assert (search().ranking.flawless([one]) is one) == nothing
+    assert search("log_loss").ranking.flawless([one]) is None
+    assert search().ranking.flawless([judged(entry(), 1.0, np.ones(n_judged))]) is None
 
 
 def test_few_rows_are_tried_with_larger_penalties():

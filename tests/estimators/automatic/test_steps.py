@@ -110,7 +110,7 @@ def test_other_penalties_and_kernels_of_ranks_are_tried_where_a_linear_model_of_
     search, entries = search_and_entries()
     best = next(one for one in entries if one.candidate.is_linear and one.candidate.scaling == leading)
     best.scores = {0: type("Judged", (), {"accuracy": 0.9, "log_loss": 0.3})()}
-    left = [one.candidate for one in entries if not search._leads_elsewhere(one.candidate, [best])]
+    left = [one.candidate for one in entries if not search.ranking.leads_elsewhere(one.candidate, [best])]
     of_steps = [one for one in left if one.scaling == STEPS]
     assert any(not one.is_linear for one in of_steps) == (leading == STEPS)
     n_penalties = len({one.alpha for one in of_steps if one.is_linear})

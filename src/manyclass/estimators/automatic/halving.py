@@ -13,8 +13,9 @@ import numpy as np
 from manyclass.choice.descent import CURVED
 from manyclass.estimators.automatic import neighbours
 from manyclass.estimators.automatic.candidates import GAP, NEARER, Candidate
-from manyclass.estimators.automatic.entries import CLEARLY, QUICK, Entry, middle_first, without_advice
+from manyclass.estimators.automatic.entries import QUICK, Entry, middle_first, without_advice
 from manyclass.estimators.automatic.neighbours import LearnedMetrics
+from manyclass.estimators.automatic.ranking import FINALISTS, Ranking
 from manyclass.estimators.automatic.rounds import Parts
 from manyclass.estimators.automatic.sampled_rows import Labelled
 from manyclass.estimators.automatic.scalings import taken
@@ -22,18 +23,12 @@ from manyclass.estimators.automatic.scores import Score, learn_temperature, scor
 from manyclass.features.landmarks import RowsTooFarError
 from manyclass.fit import Status
 
-KEPT = 3
-"""One candidate in so many goes on to the next round; up to half, if the rows do not tell more from the best."""
-FINALISTS = 2
-"""At least so many go on from any round."""
 FIRST_SHARE = 0.3
 """The share of the search's time that a first round may take if it has more rows than the smallest one."""
 SEARCH = 0.7
 """Share of the time that the search may take; the rest is for the fit to all rows."""
 OVERRUN = 4.0
 """A fit may take so many times its expected seconds, or its share of half of the time that is left if that is more."""
-TURNED = 2.0
-"""Standard errors of a difference between log losses beyond which a path of penalties has turned."""
 
 Watch = Callable[[Entry, int, Entry | None], AbstractContextManager[None]]
 
@@ -47,7 +42,7 @@ class Halving:
     """
 
     def __init__(self, objective: str, seen: Labelled, classes: Any, end: float, *, all_rows: Labelled | None = None):
-        self.objective, self.seen, self.classes = objective, seen, classes
+        self.seen, self.classes, self.ranking = seen, classes, Ranking(objective, seen.y.ndim == 1)
         self.all_rows = seen if all_rows is None else all_rows
         now = time.perf_counter()
         self.end, self.search_end = end, now + SEARCH * (end - now)
@@ -59,14 +54,6 @@ class Halving:
         self.late: set[Entry | None] = set()  # for which there was no time in a round
         self.why: list[str] = []
         self.watch: Watch = lambda entry, n_rows, best: nullcontext()
-
-    def key(self, entry: Entry) -> tuple[float, float]:
-        """The larger, the better."""
-        found = (entry.accuracy, -entry.log_loss)
-        return found if self.objective == "accuracy" else found[::-1]
-
-    def best(self, entries: list[Entry]) -> Entry:
-        return max(entries, key=self.key)
 
     def affordable(self, rounds: list[Parts], entries: list[Entry], enough: float) -> list[Parts]:
         """The rounds without those that have too few rows, as far as there is time to begin with more."""
@@ -102,14 +89,14 @@ class Halving:
                 tried += found
                 if not found and is_last:
                     break
-            tried = self._in_order(tried)
+            tried = self.ranking.in_order(tried)
             others = [one for one in ranked if one not in tried]
             is_behind = leader not in tried and (leader in self.late or bool(self.stopped and others))
             ranked = [*others, *tried] if is_behind else [*tried, *others]
             if not tried or is_behind or self.stopped or time.perf_counter() > self.search_end:
                 break
             self.why.append(f"Of {len(tried)} models of {tried[0].n_rows:,} rows the best was {tried[0].told()}.")
-            going_on = self._going_on(tried)
+            going_on = self.ranking.going_on(tried)
             for one in tried if parts is not rounds[-1] else ():
                 if one not in going_on:
                     one.forget()  # what may be large, and is wanted again where there is no time to fit another
@@ -122,62 +109,23 @@ class Halving:
         """What to try next to the best; in the last round kernels only if `max_time` leaves a fit to all rows."""
         if not tried or self.stopped:
             return None
-        found = neighbours.next_penalty(self.best(tried), tried, entries) or neighbours.beyond_the_end(tried, entries)
+        best = self.ranking.best(tried)
+        found = neighbours.next_penalty(best, tried, entries) or neighbours.beyond_the_end(tried, entries)
         if last is not None and self.seen.is_wide and (found is None or found in asked):
-            found = neighbours.nearer(self.best(tried), tried, entries)
+            found = neighbours.nearer(best, tried, entries)
         if found and found not in asked:
             return found
         if last is None:
-            return neighbours.other_bandwidth(self.best, tried, entries, asked)
-        has_time = self._needed_to_end([self.best(tried)], last) <= self.end - time.perf_counter() < np.inf
-        return neighbours.other_kernel(self.best, tried, entries, asked) if has_time else None
-
-    def _going_on(self, tried: list[Entry]) -> list[Entry]:
-        best = tried[0]
-        going_on = tried[: max(-(-len(tried) // KEPT), min(self._n_close(tried), len(tried) // 2), FINALISTS)]
-        if not best.candidate.is_linear:
-            # With more rows, another kernel or a smaller penalty may be the better one.
-            going_on = [one for one in going_on if not one.is_needless]
-            return [one for one in going_on if not (one.candidate.is_linear and self._is_clearly_worse(one, best))]
-        linear = [one for one in going_on if one.candidate.is_linear]
-        rest = [one for one in tried if one.candidate.is_linear and one.candidate.scaling != best.candidate.scaling]
-        # Where the models of a path hardly differ, one makes room for the best on another scaling of the columns.
-        if len(linear) > FINALISTS and rest and not {*rest} & {*linear} and not self._is_clearly_worse(rest[0], best):
-            going_on = [*(one for one in going_on if one is not linear[-1]), rest[0]]
-        # Generated features gain more from more rows than a linear model does.
-        kernel = next((one for one in tried if not one.candidate.is_linear), best)
-        has_one = kernel in going_on or self._is_clearly_worse(kernel, best)
-        return going_on if has_one else [*going_on, kernel]
-
-    def _in_order(self, tried: list[Entry]) -> list[Entry]:
-        """The best first, except for landmarks that are not clearly better than random features: they take longer."""
-        tried = sorted(tried, key=self.key, reverse=True)
-        waves = next((one for one in tried if not (one.candidate.is_linear or one.candidate.is_dear)), None)
-        is_clear = waves is None or self._is_clearly_worse(waves, tried[0])
-        for one in tried:
-            one.is_needless = one.candidate.is_dear and not is_clear
-        return sorted(tried, key=lambda one: one.is_needless)
-
-    def _n_close(self, tried: list[Entry]) -> int:
-        """How many the rows do not tell from the best, by accuracy and then by log loss."""
-        if self.objective != "accuracy":
-            return 0
-        close = [one for one in tried if one.accuracy >= tried[0].accuracy - tried[0].standard_error]
-        least = min(close, key=lambda one: one.log_loss)
-        return sum(not one.has_more_loss(least, TURNED) for one in close)
-
-    def _is_clearly_worse(self, one: Entry, best: Entry) -> bool:
-        if self.objective == "log_loss":
-            return one.has_more_loss(best, CLEARLY)
-        margin = CLEARLY * float(np.hypot(one.standard_error, best.standard_error))
-        return best.accuracy - one.accuracy > margin
+            return neighbours.other_bandwidth(self.ranking.best, tried, entries, asked)
+        has_time = self._needed_to_end([best], last) <= self.end - time.perf_counter() < np.inf
+        return neighbours.other_kernel(self.ranking.best, tried, entries, asked) if has_time else None
 
     def _can_be_last(self, alive: list[Entry], tried: list[Entry], parts: Parts) -> bool:
         """Whether to go straight to all rows, as no round takes away one of the last two. Not where the smallest
         penalty was the best: that may only be due to few rows, which a few more can show in less time."""
         if len(alive) > FINALISTS or self._needed_to_end(alive, parts) > self.end - time.perf_counter():
             return False
-        best = self.best(tried)
+        best = self.ranking.best(tried)
         others = [one.candidate.alpha for one in tried if one.kin == best.kin and one is not best]
         return not others or min(others) < best.candidate.alpha
 
@@ -190,7 +138,7 @@ class Halving:
         """Whether another round can change the choice, and leaves the time to fit that.
 
         Generated features gain more from all rows and more features than from a choice between the last few."""
-        leader = self.best(alive)
+        leader = self.ranking.best(alive)
         if alive[0].candidate.is_linear:
             return self._has_time([leader], leader.seconds_with(parts), self.search_end)
         if len(alive) == 1 and self.end == np.inf:
@@ -215,7 +163,7 @@ class Halving:
         others would be compared with the score of a model of fewer rows."""
         going_on: list[Entry] = []
         left = self.search_end - time.perf_counter()
-        for one in sorted(alive, key=self.key, reverse=True):
+        for one in sorted(alive, key=self.ranking.key, reverse=True):
             if one.seconds_with(parts) <= left or not going_on:
                 going_on, left = [*going_on, one], left - one.seconds_with(parts)
         if late := [one for one in alive if one not in going_on]:
@@ -232,12 +180,12 @@ class Halving:
         needless: Entry | None = None
         most = 0.0
         for entry in alive:
-            if not entry.candidate.is_linear and (needless := self._flawless(tried)):
+            if not entry.candidate.is_linear and (needless := self.ranking.flawless(tried)):
                 continue
             is_new = not entry.scores
-            if is_new and (self._leads_elsewhere(entry.candidate, tried) or self._is_dear(entry, parts, tried)):
+            if is_new and (self.ranking.leads_elsewhere(entry.candidate, tried) or self._is_dear(entry, parts, tried)):
                 continue
-            if self._has_turned(entry, tried):
+            if self.ranking.has_turned(entry, tried):
                 turned.append(entry)
                 continue
             left = self.search_end - time.perf_counter()
@@ -247,7 +195,7 @@ class Halving:
                 continue
             try:
                 known = [*before, *tried]
-                with self.watch(entry, len(next(iter(parts.values()))[0]), self.best(known) if known else None):
+                with self.watch(entry, len(next(iter(parts.values()))[0]), self.ranking.best(known) if known else None):
                     self._try(entry, parts)
             except (MemoryError, RowsTooFarError) as refusal:
                 refused.setdefault(without_advice(refusal), []).append(entry.candidate)
@@ -276,39 +224,17 @@ class Halving:
 
     def _let_go(self, kernels: list[Entry]) -> None:
         """Drop large models, but not the best two, which may be taken as they are if there is no time for a fit."""
-        kept = {self.best(kernels), min(kernels, key=lambda one: one.log_loss)} if kernels else set()
+        kept = {self.ranking.best(kernels), min(kernels, key=lambda one: one.log_loss)} if kernels else set()
         for one in kernels:
             one.model = one.model if one in kept else None
-
-    def _leads_elsewhere(self, candidate: Candidate, tried: list[Entry]) -> bool:
-        """Whether the best so far differs in an attribute that the candidate has to share with it."""
-        for names, is_linear in ((candidate.follows, candidate.is_linear), (candidate.follows_linear, True)):
-            kin = [one for one in tried if one.candidate.is_linear == is_linear]
-            best = self.best(kin).candidate if kin else candidate
-            if any(getattr(candidate, name) != getattr(best, name) for name in names):
-                return True
-        return False
 
     def _is_dear(self, entry: Entry, parts: Parts, tried: list[Entry]) -> bool:
         """Whether, with one label per row, least squares or hinges take longer than all of softmax so far; on few rows,
         longer than a while."""
         is_beside = not entry.candidate.family or entry.candidate.has_temperature
-        is_alone = entry.candidate.is_linear and is_beside and self.seen.y.ndim == 1
+        is_alone = entry.candidate.is_linear and is_beside and self.ranking.has_one_label
         most = max(QUICK * len(parts) * self.seen.is_wide, sum(one.seconds for one in tried if one.candidate.can_go_on))
         return is_alone and bool(tried) and entry.seconds_with(parts) > most
-
-    def _flawless(self, tried: list[Entry]) -> Entry | None:
-        """The best linear model that leaves nothing to gain."""
-        if self.objective != "accuracy" or self.seen.y.ndim > 1:
-            return None
-        return max((one for one in tried if one.candidate.is_linear and one.is_flawless), key=self.key, default=None)
-
-    def _has_turned(self, entry: Entry, tried: list[Entry]) -> bool:
-        """Whether larger penalties on its path were too small already: the smallest of them was less accurate than
-        another, and had clearly more log loss."""
-        larger = [one for one in tried if one.kin == entry.kin and one.candidate.alpha > entry.candidate.alpha]
-        path = sorted(larger, key=lambda one: one.candidate.alpha)
-        return any(path[0].accuracy < one.accuracy and path[0].has_more_loss(one, TURNED) for one in path[1:])
 
     def _try(self, entry: Entry, parts: Parts) -> None:
         """Fit and judge an entry on each part for which an earlier round has not done so.

@@ -32,29 +32,8 @@ class Search(Halving):
     """Successive halving, the choice that follows from it, and the fit of that."""
 
     def choose(self, ranked: list[Entry]) -> Entry:
-        """The entry to take: the best of those that were judged like the first of `ranked`.
-
-        By accuracy, entries within a standard error of the best cannot be told apart, but their log losses may: of
-        those whose log loss is hardly above the least, the best is taken. With several labels per row few labels are
-        present, and a model that is sure that all are absent has little log loss. So there the one with the best F1
-        score is taken, each at the best threshold within that error.
-        """
-        judged = [one for one in ranked if one.scores.keys() == ranked[0].scores.keys() and not one.is_needless]
-        best = self.best(judged)
-        taken, why = best, f"the best on {best.n_judged:,} rows that it had not seen"
-        if self.objective == "accuracy":
-            level, its = best.accuracy - best.standard_error, "with less log loss"
-            if self.seen.y.ndim == 1:
-                near = [one for one in judged if one.accuracy >= level]
-                least = min(near, key=lambda one: one.log_loss)
-                taken = self.best([one for one in near if not one.has_more_loss(least)])
-            else:
-                taken = max(judged, key=lambda one: one.threshold_for_f1(level)[1])
-                taken.threshold, f1 = taken.threshold_for_f1(level)
-                its = f"labels predicted from a probability of {taken.threshold:g} on have an F1 score of {f1:.3g}"
-                why += f"; {its}"
-            if taken is not best:
-                why = f"within the error of judging of the best, {best.told()}, and {its}"
+        """The entry to take (see `Ranking.choice`), with a line in `why`."""
+        taken, why = self.ranking.choice(ranked)
         self.why.append(f"Taken: {taken.told()}, {why}.")
         return taken
 
@@ -68,14 +47,14 @@ class Search(Halving):
         left, n, means = self.end - time.perf_counter(), self.all_rows.n_rows, list[Entry]()
         if self.stopped or len(kernels) < 2:
             return chosen
-        (first, *others), judged = sorted(kernels, key=self.key, reverse=True), kernels[0].scores
+        (first, *others), judged = sorted(kernels, key=self.ranking.key, reverse=True), kernels[0].scores
         y = {part: self.seen.y[self.judges[part]] for part in judged}
         for n_others in range(1, min(len(others), MOST_AVERAGED - 1) + 1):
             mean = first.averaged_with(others[:n_others], y, self.classes)
             if mean.seconds_for(n) + self.metrics.seconds_for(mean.candidate) > AVERAGING * left:
                 break
             means.append(mean)
-        best = self.best([chosen, *means])
+        best = self.ranking.best([chosen, *means])
         near = [
             one for one in means if not one.has_more_loss(best) and best.accuracy <= one.accuracy + one.standard_error
         ]
@@ -90,7 +69,7 @@ class Search(Halving):
     def _can_be_averaged(self, one: Entry, chosen: Entry) -> bool:
         ours, its = chosen.candidate, one.candidate
         return (
-            self.seen.y.ndim == 1
+            self.ranking.has_one_label
             and not (ours.is_linear or its.is_linear)
             and (its.scaling, its.penalty) == (ours.scaling, ours.penalty)
             and its.model.block_size == ours.model.block_size
