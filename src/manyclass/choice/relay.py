@@ -1,7 +1,7 @@
 """Runs the chosen method, and switches to another when it takes longer than was estimated."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,19 @@ LAST_HOPE = 100.0, 30.0
 below this many seconds."""
 LOOKED_AT = 10
 """Number of iterations whose total gain is compared with the rounding of the objective."""
+
+
+@dataclass
+class Leg:
+    """One method's part of a run."""
+
+    method: Method
+    others: list[Method]  # its possible replacements
+    patience: float  # seconds that it may take
+    n_iter: float = 0  # of the methods before it, as the next two
+    n_passes: float = 0
+    seconds: float = 0.0
+    values: list[float] = field(default_factory=list)  # its last objectives
 
 
 def in_turn(
@@ -53,12 +66,12 @@ def in_turn(
         if first is not choice.method:
             on_change(first)
         left = [one for one in choice.candidates if one is not first and one.fits]
-        known = _begun(first, left, 0, 0.0, given.n_passes, PATIENCE * first.seconds)
+        leg = Leg(first, left, PATIENCE * first.seconds, n_passes=given.n_passes)
     else:
-        known = saved["relay"]
+        leg = saved["relay"]
         rng.bit_generator.state = saved["random"]
     while True:
-        method, left, before, spent, passes = (known[name] for name in ("method", "left", "before", "spent", "passes"))
+        method, left = leg.method, leg.others
         random, is_rounding, taken = rng.bit_generator.state, False, 0.0
         is_narrow = not method.wide and given.rows.itemsize < 8 and given.rows.place.is_here
         iterates = InOrder(_at_work(method, given, rng, start, None if saved is None else saved["solver"]))
@@ -71,18 +84,18 @@ def in_turn(
                 left = [*left, method]
                 break
             if saved is None:  # otherwise this iterate was yielded before
-                known["values"] = [*known["values"], iterate.objective][-LOOKED_AT:]
-                state = partial(_with, iterate, choice=choice, relay=known, random=random)
-                n_iter, n_passes = before + iterate.n_iter, passes + iterate.n_passes
+                leg.values = [*leg.values, iterate.objective][-LOOKED_AT:]
+                state = partial(_with, iterate, choice=choice, relay=leg, random=random)
+                n_iter, n_passes = leg.n_iter + iterate.n_iter, leg.n_passes + iterate.n_passes
                 yield replace(iterate, n_iter=n_iter, n_passes=n_passes, state=state)
             saved = None
-            promising = [one for one in left if one.seconds <= spent + taken]
-            is_rounding = is_narrow and _is_rounding(known["values"], given.rows.precision)
-            if is_rounding or (promising and taken > known["patience"]):
+            promising = [one for one in left if one.seconds <= leg.seconds + taken]
+            is_rounding = is_narrow and _is_rounding(leg.values, given.rows.precision)
+            if is_rounding or (promising and taken > leg.patience):
                 break
         else:
             times, seconds = LAST_HOPE
-            left = [one for one in left if one.seconds <= max(times * (spent + taken), seconds)]
+            left = [one for one in left if one.seconds <= max(times * (leg.seconds + taken), seconds)]
             is_rounding, promising = is_narrow, left
             if iterates.reason is not Status.STALLED or not (is_narrow or left):
                 return iterates.reason
@@ -96,8 +109,8 @@ def in_turn(
             # The stronger the doubt, the more steps it takes to leave the region where the metric is wrong.
             patience = min(patience, DOUBT * iterate.doubts * doubted.seconds)
         left = [one for one in left if one is not method]
-        passes += iterate.n_passes
-        known = _begun(method, left, before + iterate.n_iter, spent + taken, passes, patience)
+        n_iter, n_passes = leg.n_iter + iterate.n_iter, leg.n_passes + iterate.n_passes
+        leg = Leg(method, left, patience, n_iter, n_passes, leg.seconds + taken)
 
 
 def _farthest(choice: Choice, seconds: float) -> Method:
@@ -108,15 +121,6 @@ def _farthest(choice: Choice, seconds: float) -> Method:
     if not able:
         return min((one for one in choice.candidates if one.fits), key=lambda one: one.set_up)
     return max(able, key=lambda one: (seconds - one.set_up) / max(one.seconds - one.set_up, 1e-9))
-
-
-def _begun(
-    method: Method, left: list[Method], before: float, spent: float, passes: float, patience: float
-) -> dict[str, Any]:
-    """The state when a method begins: the method, its possible replacements, the iterations, seconds and passes before
-    it, the seconds that it may take, and its last objectives (none yet)."""
-    known = {"method": method, "left": left, "before": before, "spent": spent, "passes": passes}
-    return known | {"patience": patience, "values": []}
 
 
 def _is_rounding(values: list[float], precision: float) -> bool:
