@@ -1,4 +1,4 @@
-"""Whether features are worth generating, or the columns predict better, as they are or each in its own unit."""
+"""Compares columns, standardized columns and generated features, by leave-one-out errors on a sample of rows."""
 
 import math
 from collections.abc import Mapping
@@ -19,30 +19,29 @@ from manyclass.model import Problem
 from manyclass.model.losses import ZeroOneLoss
 
 SAMPLED_ROWS = 768
-"""Rows whose leave-one-out errors are compared: two decompositions in a few tenths of a second."""
+"""Rows of the sample: two decompositions take a few tenths of a second."""
 SAMPLED_FEATURES, FEWEST_FEATURES, MOST_DRAWN = 2048, 512, 5e7
-"""Features that are generated, or so many fewer that no more random numbers than that are drawn for them."""
+"""Features that are generated for the sample: at most and at least, and random numbers that they may take."""
 SMALLEST_SHARE = 1 / 16
-"""Of these numbers, where memory is short."""
+"""If memory is short, rows and features are cut down to this share at most."""
 CLEARLY = 0.98
-"""Share of the error that the columns must save: with more rows than were looked at, generated features gain more."""
+"""Columns are better if their error is below this share: with more rows, generated features will gain more."""
 UNLIKE = 10.0
-"""How many times the spread of one column must be that of another for units to be looked at."""
+"""Ratio of the spreads of two columns from which on standardized columns are tried."""
 FEWEST_HELD = 8
-"""Rows that have to hold a column for its spread to be known."""
+"""Rows that have to hold a value of a sparse column for its spread to be known."""
 FAR_BETTER = 0.9
-"""Share of the error that units of the columns may leave to be taken: they mean another penalty, and the rows that were
-looked at are few."""
+"""Another unit or bandwidth has to bring the error below this share: it also changes the penalty, and the sample is
+small."""
 BANDWIDTHS = (4.0, 1 / 4, 1 / 16, 1 / 64)
-"""Times that of a kernel, where this is the median distance, which does not know how fast responses change."""
+"""Bandwidths that are tried, in units of the median squared distance, which does not depend on the responses."""
 MOST_OUTPUTS = 128
-"""By which representations are compared where rows have no classes: those with the largest variance, which have most of
-the error; hundreds of labels say no more than these."""
+"""If rows have no classes, so many outputs are compared: those with the largest variance, as they have most errors."""
 COLUMNS, IN_UNITS = "columns", "standardized columns"
 
 
 class LeftOut(NamedTuple):
-    """Rows that a model has not seen: what it predicts of them, their labels as it sees these, and their weights."""
+    """Predictions of rows by models that have not seen them, the labels in the units of the loss, and the weights."""
 
     scores: np.ndarray
     labels: np.ndarray
@@ -50,11 +49,10 @@ class LeftOut(NamedTuple):
 
 
 def column_units(problem: Problem) -> Array | None:
-    """The standard deviation of each column, float64, where they differ by so much that a penalty on all coefficients
-    alike cannot be right for all; 1 for those that are constant. None elsewhere, and for sparse rows in pieces.
+    """The standard deviation of each column, float64, if they differ so much that no penalty can be right for all.
 
-    That of a sparse column is what it would be if all rows held it, as words that are rare are not small; of those that
-    hardly any row holds it is that of most others.
+    It is 1 for constant columns. None if columns are similar, and for sparse rows in pieces. For a sparse column, only
+    rows that hold a value count: rare words are not small. Columns with few such rows have the median of the others.
     """
     xp, rows = problem.xp, problem.rows
     held = rows.holding(problem.weight)
@@ -73,7 +71,7 @@ def column_units(problem: Problem) -> Array | None:
 
 
 def advice(problem: Problem) -> str:
-    """What to do about columns of very different size, for a warning; only where to look at them takes no reading."""
+    """Advice about columns of very different size, for a warning. Empty if that would take a pass over a file."""
     in_memory = math.isinf(problem.rows.block_limit)
     unit = column_units(problem) if in_memory and problem.rows.can_be_centred else None
     if unit is None:
@@ -89,7 +87,7 @@ def in_units_is_better(errors: Mapping[str, float], given: str, in_units: str) -
 
 
 def in_units_is_no_worse(errors: Mapping[str, float]) -> bool:
-    """Of the columns: for a model whose penalty is chosen anew, that needs no other reason to use them."""
+    """Whether standardized columns are at least as good: enough for a model that chooses its penalty again."""
     return IN_UNITS in errors and CLEARLY * errors[IN_UNITS] <= errors[COLUMNS]
 
 
@@ -103,13 +101,13 @@ def errors_of_representations(
 ) -> dict[str, float]:
     """Leave-one-out errors of ridge regression, at the best penalty, on the columns and on generated features.
 
-    All are of the same sample of rows, and of one block of features: the share of rows whose class is not the one with
-    the largest score, or, where rows do not have one class each, the squared error over that of the mean. What models
-    of the other rows predict of each is added to `left_out`.
+    All use the same sample of rows, and one block of features. The error is the share of wrong classes, or, if rows do
+    not have one class each, the squared error divided by that of predicting the mean. Left-out predictions are added to
+    `left_out`.
     """
     rows, xp, generators = problem.rows, problem.xp, generators or {}
     most = min(rows.n_rows, SAMPLED_ROWS)
-    n_columns = int(min(rows.n_features, most * rows.row_bytes / rows.itemsize))  # that so many rows have
+    n_columns = int(min(rows.n_features, most * rows.row_bytes / rows.itemsize))  # sparse rows may hold fewer
     n_drawn = features_to_look_at(n_columns, n_components) if generators else 0
     n_rows, n_features = _affordable(most, n_drawn, n_columns, problem.memory_limit)
     index = problem.sample(n_rows)
@@ -117,7 +115,7 @@ def errors_of_representations(
     part, index, copies = _without_copies(part, index, guide)
     unit = unit if unit is None or columns is None else unit[columns]
     sample, targets = part.rows, part.targets
-    # So that what is left out is all of a row, whatever its weight.
+    # Weights up to 1, so that all of a row is left out.
     weight = None if part.weight is None else xp.astype(part.weight, xp.float64) / float(xp.max(part.weight))
     Y = xp.astype(targets.dense(slice(None), sample.zeros((0,)), xp), xp.float64)
     guide = None if guide is None else to_numpy(guide)[index]
@@ -125,7 +123,7 @@ def errors_of_representations(
     if unit is not None:
         kinds[IN_UNITS] = in_units(sample, unit)
     for name, generator in generators.items():
-        generator.n_components = n_features  # and no others, which of many columns take long to draw
+        generator.n_components = n_features  # to draw more of them takes long if columns are many
         generator.fit(sample, guide, sample_weight=None if weight is None else to_numpy(weight))
         kinds[name] = GeneratedRows(sample, generator)
     has_classes, compared = isinstance(targets, ClassTargets), outputs_to_compare(to_numpy(Y))
@@ -153,11 +151,11 @@ def better_bandwidths(
     n_components: int | None,
     left_out: dict[str, LeftOut] | None,
 ) -> dict[str, float]:
-    """Other bandwidths than those of generators which have been fitted, where they leave clearly less error: this, and
-    what is predicted of rows left out, then take the place of the given ones.
+    """By generator, a bandwidth with a clearly smaller error than that of the fitted one, if there is any.
 
-    Clearly is by more than counts of errors tell apart, too. Wide rows are all as far from each other, and kernels of
-    them nearly linear, whatever the bandwidth; and to draw features for each would take longer than the fit.
+    Its error and left-out predictions replace those in `errors` and `left_out`. Clearly is also by more than the error
+    of counts. Wide rows are not tried: all distances between them are alike, kernels nearly linear at any bandwidth,
+    and to draw features for each bandwidth would take longer than the fit.
     """
     if problem.rows.n_features > SAMPLED_ROWS:
         return {}
@@ -181,17 +179,18 @@ def better_bandwidths(
 
 
 def outputs_to_compare(Y: np.ndarray) -> np.ndarray:
+    """The outputs with the largest variance, at most `MOST_OUTPUTS`."""
     return np.argsort(-np.var(Y, axis=0), kind="stable")[:MOST_OUTPUTS]
 
 
 def _unexplained(residual: np.ndarray, Y: np.ndarray, copies: np.ndarray) -> float:
-    """Σ r² over that of the mean."""
+    """Σ r², divided by that of predicting the mean."""
     constant = Y - np.average(Y, axis=0, weights=copies)
     return float(np.sum(copies @ residual**2) / max(np.sum(copies @ constant**2), 1e-300))
 
 
 def _without_copies(part: Problem, index: np.ndarray, guide: Any) -> tuple[Problem, np.ndarray, np.ndarray]:
-    """Each row once, with the weight of its copies, which would know it when it is left out; and how many they are."""
+    """Each row once, with the weight of all its copies, which would know it when it is left out; and their counts."""
     first, copies, weight = _merged(part, None if guide is None else to_numpy(guide)[index])
     if len(first) == len(index):
         return part, index, copies
@@ -200,7 +199,7 @@ def _without_copies(part: Problem, index: np.ndarray, guide: Any) -> tuple[Probl
 
 
 def _merged(part: Problem, guide: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One of the copies of each row, how many these are, and their weight; copies have the same responses."""
+    """One copy of each row, the number of copies, and their weight. Copies also have equal responses."""
     numbers = np.arange(part.rows.n_rows)
     if guide is not None:
         numbers = copies_of_rows(part.rows, guide) if guide.ndim == 1 else _copies_of_pairs(part.rows, guide)
@@ -209,14 +208,14 @@ def _merged(part: Problem, guide: np.ndarray | None) -> tuple[np.ndarray, np.nda
 
 
 def _copies_of_pairs(rows: Rows, Y: np.ndarray) -> np.ndarray:
-    """As `copies_of_rows`, of rows and responses; where most of these differ, all that are equal are copies."""
+    """As `copies_of_rows`, for rows with responses. If most responses differ, all equal pairs are copies."""
     labels = np.unique(Y, axis=0, return_inverse=True)[1].ravel()
     numbers: np.ndarray = np.unique(np.stack([row_keys(rows), labels]), axis=1, return_inverse=True)[1].ravel()
     return numbers if 2 * labels.max() > numbers.max() else copies_of_rows(rows, labels)
 
 
 def weight_of_copies(problem: Problem, guide: Any) -> Array | None:
-    """The weight of all copies of a row at one of them, and 0 at the others; None where no row has copies."""
+    """Weights in which one copy of each row has the weight of all, and the others 0; None if there are no copies."""
     first, _, weight = _merged(problem, to_numpy(guide))
     if len(first) == problem.rows.n_rows:
         return None
@@ -231,7 +230,7 @@ def features_to_look_at(n_columns: int, n_components: int | None) -> int:
 
 
 def _affordable(n_rows: int, n_drawn: int, n_features: int, memory_limit: float | None) -> tuple[int, int]:
-    """So many rows and features, or a share of both that half of the room is enough for."""
+    """The rows and features of the sample: as many as given, or a share of both that fits into half of the room."""
     room, share = 0.5 * room_for(memory_limit), 1.0
     while share > SMALLEST_SHARE:
         m, p = share * n_rows, share * n_drawn
@@ -243,10 +242,10 @@ def _affordable(n_rows: int, n_drawn: int, n_features: int, memory_limit: float 
 
 
 def columns_suffice(errors: Mapping[str, float], n_columns: int) -> bool:
-    """Whether columns are better than what is generated, each as it is better.
+    """Whether columns are better than generated features, each in its better form.
 
-    More columns than rows that were looked at gain with more rows, too, and kernels of rows so wide are nearly linear:
-    there it is what is generated that must be clearly better, and draws as wide take long.
+    Columns have to be clearly better, unless they outnumber the rows of the sample. Then generated features have to be:
+    columns also gain with more rows, kernels are nearly linear, and features take long to draw.
     """
     of_columns = [error for name, error in errors.items() if name in (COLUMNS, IN_UNITS)]
     share = CLEARLY if n_columns <= SAMPLED_ROWS else 1.0 / CLEARLY

@@ -29,21 +29,21 @@ from manyclass.fit.run import OutOfTime
 from manyclass.model import Problem
 
 EXACT = 1024
-"""Most parameters for which H is the Hessian itself; above, it is taken for each output by itself."""
+"""Most parameters for which H is the whole Hessian. With more, H is a block for each output."""
 NEGLIGIBLE, UNMOVED = 1e-5, 1e-2
-"""Differences of a probability from its target that move no score, but for a penalty so small that they move one by
-more than this."""
+"""Rows whose probability differs from its target by less than the first are not moved, unless the penalty is so small
+that they could move by more than the second."""
 MATRICES = 3
-"""Of a block of H, its factor and a copy."""
+"""Matrices of the size of H: a block of H, its factor and a copy."""
 JUDGES, FELT = 30, 0.25
-"""Rows that are left out of refits to tell how long a step should be; and the share of the log loss of rows left out by
-which seen ones have less where this matters: below it moves the coverage of sets by a thousandth."""
+"""Refits that correct the length of the steps; and the share by which the log loss has to fall from left-out to fitted
+rows for that to matter. Below it, the coverage of prediction sets changes by a thousandth."""
 UNSEEN = 1e-11
-"""Curvature of an intercept of which the inverse of a Hessian of others leaves no digits."""
+"""An intercept with less curvature than this would be rounding in the inverse of H."""
 FEWEST_LEFT = 1e-3
-"""Of the weight that is left out of a class: with no more than that, nothing is known of it."""
+"""A class is unknown without a row if no more than this share of the weight of the row is left of it."""
 LEAST_LEFT = 0.05
-"""Of 1 less a leverage: rows outside the sample that H is estimated from may come to more than 1."""
+"""The least value of 1 less a leverage, as rows outside the sample of H may have a leverage above 1."""
 
 
 def check_room(problem: Problem) -> None:
@@ -54,17 +54,17 @@ def check_room(problem: Problem) -> None:
 
 
 def is_exact(problem: Problem) -> bool:
-    """Whether H is the Hessian itself."""
+    """Whether H is the whole Hessian (see `EXACT`)."""
     return (problem.rows.n_features + problem.fit_intercept) * problem.n_outputs <= EXACT
 
 
 def wants_row_space(problem: Problem) -> bool:
-    """Whether the factors are smaller in as many dimensions as there are rows."""
+    """Whether the factors are smaller in the space of the rows."""
     return problem.rows.has_row_space and not is_exact(problem)
 
 
 def seconds_left_out(problem: Problem, *, rotated: bool = False) -> float:
-    """What `left_out_scores` are expected to take, of rows that are perhaps rotated into a space of their own."""
+    """Estimated seconds of `left_out_scores`, for rows in the space that they span if `rotated`."""
     shape = Shape.of(problem).rotated if rotated else Shape.of(problem)
     if is_exact(problem):
         return shape.hessian((shape.d + 1) * shape.k, shape.n)
@@ -76,9 +76,9 @@ def _seconds_of_output(shape: Shape) -> float:
 
 
 def left_out_scores(problem: Problem, coef: Array, intercept: Array, clock: Clock) -> Array:
-    """Of shape (n_rows, n_outputs), float64, for a loss with a Hessian at its minimum.
+    """Scores of shape (n_rows, n_outputs), float64, for a loss with a Hessian, from the coefficients at the minimum.
 
-    Raises `OutOfTime` where there is no time for the next factor.
+    Raises `OutOfTime` if there is no time for the next factor.
     """
     theta = problem.pack(coef, intercept)
     if is_exact(problem):
@@ -90,14 +90,14 @@ def _exactly(problem: Problem, theta: Array) -> Array:
     xp, k, size = problem.xp, problem.n_outputs, int(theta.shape[0])
     (W, b), H = problem.unpack(theta), hessian_matrix(problem, theta)
     if problem.fit_intercept:
-        # No row pulls at the intercept of a class whose rows weigh next to nothing, or of a label that all rows have.
+        # The intercept of a class of next to no weight, or of a label that all rows have, has no curvature.
         unseen = xp.astype(xp.linalg.diagonal(H)[-k:] <= max(problem.rows.precision, UNSEEN), xp.float64)
         H[-k:, -k:] += xp.eye(k, dtype=xp.float64) * unseen
     if problem.fit_intercept and problem.loss.domain.exclusive:
-        H[-k:, -k:] += 1.0 / k  # nor at a common shift
-    # A share of each, as features may be of any size.
+        H[-k:, -k:] += 1.0 / k  # nor has a common shift of all intercepts
+    # Relative to each entry, as features may be of any size.
     add_to_diagonal(H, 1e-3 * problem.rows.precision**0.75 * xp.linalg.diagonal(H))
-    # In units in which its diagonal is 1; feature, output, output, feature.
+    # Inverted in units in which the diagonal is 1; then ordered as (feature, output, output, feature).
     unit = xp.linalg.diagonal(H) ** -0.5
     inverse = xp.linalg.inv(H * unit[:, None] * unit[None, :]) * unit[:, None] * unit[None, :]
     inverse = xp.permute_dims(xp.reshape(inverse, (size, k, size, k)), (0, 1, 3, 2))
@@ -119,17 +119,17 @@ def _exactly(problem: Problem, theta: Array) -> Array:
 
 
 def _by_outputs(problem: Problem, W: Array, b: Array, clock: Clock) -> Array:
-    """With what H has for each output by itself, H_j = (1/S) Σ_i s_i v_ij x̃_i x̃_iᵀ + alpha·I, v_ij = ∂²Φ(z_i)/∂z_j².
+    """With a block of H for each output, H_j = (1/S) Σ_i s_i v_ij x̃_i x̃_iᵀ + alpha·I with v_ij = ∂²Φ(z_i)/∂z_j².
 
-    A row has in H_j just what leaving it out takes from it, so that no leverage v_ij c_ij u_i/S is above 1. H_j is
-    summed over the rows that carry it, and only rows that pull at output j are moved: few where classes are many.
+    The part of a row in H_j is exactly what is removed with it, so no leverage v_ij c_ij u_i/S exceeds 1. H_j is summed
+    over the rows that carry it, and only rows with a residual in output j are moved: few if classes are many.
     """
     xp, rows, rng = problem.xp, problem.rows, np.random.default_rng(0)
     Z, g, V = (xp.concat(parts) for parts in zip(*_curved(problem, W, b), strict=True))
     weight = rows.weights(problem.weight)
     share = _share(problem, weight)
     ahead = _seconds_of_output(Shape.of(problem))
-    # H is alpha·I where rows are all but fitted.
+    # If the rows are nearly fitted, H is alpha·I, which bounds how far a residual can move a score.
     square = max(float(xp.sum(problem.feature_variance)), 1e-300)
     negligible = min(NEGLIGIBLE, UNMOVED * problem.alpha / (square * float(xp.max(share))))
     for output in range(problem.n_outputs):
@@ -151,7 +151,7 @@ def _by_outputs(problem: Problem, W: Array, b: Array, clock: Clock) -> Array:
 
 
 def _curved(problem: Problem, W: Array, b: Array) -> Iterator[tuple[Array, Array, Array]]:
-    """z, g and the diagonal of ∇²Φ(z), block by block."""
+    """Blocks of (z, g, diagonal of ∇²Φ(z))."""
     for part, block, _ in problem.blocks(GRAM_BLOCK_BYTES):
         Z, g, P = _residuals(problem, part, problem.scores(block, W, b))
         v, u = problem.loss.hessian(P, problem.xp)
@@ -159,6 +159,7 @@ def _curved(problem: Problem, W: Array, b: Array) -> Iterator[tuple[Array, Array
 
 
 def _block_of_hessian(problem: Problem, v: Array, sample: RowSample) -> Array:
+    """H_j, from the curvatures v of all rows."""
     xp, rows = problem.xp, problem.rows
     index = np.arange(rows.n_rows) if sample.index is None else sample.index
     size = rows.n_features + problem.fit_intercept
@@ -184,12 +185,12 @@ def _share(problem: Problem, weight: Array) -> Array:
 
 
 def mended(full: Descent, model: tuple[Array, Array], Z: Array) -> Array:
-    """Left-out scores Z whose steps are as long as those of a few refits.
+    """Left-out scores Z with corrected steps: all are lengthened by a factor that comes from a few refits.
 
-    Without a row the curvature is less than with it, which one step does not see: it is too short where rows are few
-    for their classes, by 5 to 9 % for ten of each, and labels seem to fit better than they do. That is much the same
-    for all rows, so that a few of them tell the factor, by least squares; but not for the only row of a class, without
-    which nothing is known of it. No step is made shorter.
+    A single Newton step does not see that the curvature is lower without the row. It is too short if classes have few
+    rows, by 5 to 9 % with ten rows each, and labels seem to fit better than they do. The factor is much the same for
+    all rows, so a few refits tell it, by least squares. Rows that are the only ones of a class are not used, as
+    nothing is known of the class without them. The factor is at least 1.
     """
     problem, (W, b), xp = full.problem, model, full.problem.xp
     loss, targets = problem.loss, problem.targets
@@ -210,14 +211,14 @@ def mended(full: Descent, model: tuple[Array, Array], Z: Array) -> Array:
     at = problem.rows.asarray(judges.rows, xp.int64)
     start = xp.take(seen, at, axis=0)
     one, true = xp.take(Z, at, axis=0) - start, judges.scores - start
-    if loss.domain.exclusive:  # scores of classes, one of which a row has, may all be shifted
+    if loss.domain.exclusive:  # a common shift of all scores has no meaning
         one, true = (moved - xp.mean(moved, axis=1, keepdims=True) for moved in (one, true))
     square = float(xp.sum(one * one))
     return seen + (Z - seen) * max(float(xp.sum(one * true)) / square, 1.0) if square > 0 else Z
 
 
 def _not_alone(problem: Problem) -> np.ndarray:
-    """Rows of weight without which others have each of their classes, and where labels are no classes lack the rest."""
+    """Rows of positive weight that can be left out: each label stays present in some row, and absent in some other."""
     xp, rows, S = problem.xp, problem.rows, problem.total_weight
     weight = rows.weights(problem.weight)
     out = xp.clip(xp.astype(weight, xp.float64), max=1.0)[:, None]
@@ -232,16 +233,16 @@ def _not_alone(problem: Problem) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Check:
-    """How near `left_out_scores` come to refits, over a few rows."""
+    """Scores by refits without a row, to compare `left_out_scores` with."""
 
-    rows: np.ndarray
-    scores: Array
+    rows: np.ndarray  # numbers of the rows
+    scores: Array  # of each row by the model without it
 
 
 def refits(
     descent: Descent, model: tuple[Array, Array], n_rows: int, rng: np.random.Generator, among: np.ndarray | None = None
 ) -> Check:
-    """Leave rows drawn at random, `among` some, out, one after the other, and fit again from the model of all."""
+    """Leave out `n_rows` random rows, one after the other, and fit again, starting from the model of all rows."""
     full, alpha, xp = descent.problem, descent.problem.alpha, descent.problem.xp
     weight = full.rows.weights(full.weight)
     S, present = full.total_weight, present_rows(full.rows.n_rows, weight) if among is None else among

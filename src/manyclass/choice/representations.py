@@ -1,4 +1,4 @@
-"""What stands for X in repeated least squares: its second moments, the space of its rows, or products with X itself."""
+"""How repeated least squares is solved: from second moments, in the space of the rows, or by products with X."""
 
 import math
 from dataclasses import dataclass
@@ -13,19 +13,18 @@ from manyclass.stagewise.judges import ENOUGH_ROWS
 SOLVES = 8
 """Least-squares problems that a fit is expected to solve, one after the other."""
 TRIALS = 3.0
-"""How many times as many solutions there are where larger penalties are tried, too; what calibrates these is no reason
-to do without."""
+"""Factor on the number of solutions if larger penalties are tried, too. Their calibrations are not counted."""
 INTERPRETED_STAGE, CALIBRATION = 20.0, 10.0
-"""What a solution and its calibration take whatever the size of the arrays, in passes over a single row; and what
-calibration takes beside its products, in values and gradients of a softmax."""
+"""Overhead of Python in a solution and its calibration, in passes over a single row; and cost of a calibration besides
+its products, in values and gradients of a softmax."""
 BASIS = 3
 """Functions of each prediction that calibration combines."""
 STEPS = {True: 15, False: 100}
-"""Steps of conjugate gradients, by whether the penalty is chosen: one that generalises conditions the problem, too."""
+"""Steps of conjugate gradients, by whether the penalty is chosen: a chosen one also conditions the problem."""
 COPIES = 4
-"""Matrices that a decomposition keeps, and for each fold those that a fit of its own does."""
+"""Matrices that a decomposition keeps."""
 READS = 12.0
-"""How often the second moments of a fold are read until they are a factor."""
+"""Reads per number of the second moments of a fold until they are factored."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,7 @@ class Representation:
     name: str
     seconds: float
     memory: float
-    set_up: float = 0.0
-    """Of the seconds, those before the first solution."""
+    set_up: float = 0.0  # of the seconds, those before the first solution
 
     def __str__(self) -> str:
         return f"{self.name}: {self.seconds:.2g} s, {self.memory / 1e9:.2g} GB"
@@ -48,19 +46,19 @@ def soon_enough(ways: tuple[Representation, ...], seconds: float) -> Representat
 
 
 def tries_penalties(problem: Problem, n_powers: int = BASIS) -> bool:
-    """Whether larger penalties than that of the first least squares are worth to be tried.
+    """Whether to try larger penalties than the best one of the first least squares.
 
-    Those of fewer rows than features already fit all that a penalty leaves; and of hundreds of outputs trials would
+    With fewer rows than features, that one is right for later stages, too. With hundreds of outputs the trials would
     take longer than all the rest.
     """
     return problem.rows.n_rows >= problem.rows.n_features and problem.n_outputs * n_powers <= WIDE_FEATURES
 
 
 def fits_beside(problem: Problem, n_folds: int, n_powers: int = BASIS) -> int:
-    """How many of the fits to all rows but those of a fold say when to stop.
+    """The number of folds whose fits run beside the main one, to say when to stop.
 
-    Of more functions of predictions than features, what the moments of all rows spare such a fit is less than
-    calibration takes; so those are enough whose folds together have `ENOUGH_ROWS`.
+    All of them, unless calibration has more functions of predictions than there are features. Then a fit of a fold
+    takes nearly as long as the main one, and folds of `ENOUGH_ROWS` together are enough.
     """
     if n_powers * problem.n_outputs <= problem.rows.n_features:
         return n_folds
@@ -70,10 +68,10 @@ def fits_beside(problem: Problem, n_folds: int, n_powers: int = BASIS) -> int:
 def represent(
     problem: Problem, *, n_folds: int, chooses_alpha: bool, tries: bool = False
 ) -> tuple[Representation, ...]:
-    """What could stand for X and fits into memory, the fastest first.
+    """The representations that fit into memory, the fastest first.
 
-    All but each of `n_folds` parts of the rows are fitted to as well; the penalty is chosen by leave-one-out where
-    `chooses_alpha`, and larger ones are tried then with `tries`, which is done with a matrix alone.
+    Beside the main fit there are fits to all rows but those of each of `n_folds` folds. With `chooses_alpha` the
+    penalty is chosen by leave-one-out, and with `tries` larger ones are tried, too, if there is a matrix.
     """
     shape = Shape.of(problem)
     n, d, k, speed = shape.n, shape.d, shape.k, shape.speed

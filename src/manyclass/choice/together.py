@@ -1,4 +1,4 @@
-"""The problems of all folds as one: a pass reads the rows once, and multiplies them with the models of all folds."""
+"""The problems of all folds as one: a pass reads the rows once, and multiplies them by the models of all folds."""
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -16,32 +16,33 @@ from manyclass.model import Problem
 from manyclass.solvers.lbfgs import MEMORY
 
 ARRAYS = 3 * MEMORY + 12
-"""Of the size of the parameters that a descent holds."""
+"""Arrays of the size of the parameters that a descent holds."""
 WAITS = 1.3
-"""Passes that all take, over the mean of those that each takes."""
+"""Passes of all problems together, divided by the mean number of passes of a single problem."""
 SAVED_PASSES = 2.0
-"""Of L-BFGS, for each step of Newton's method."""
+"""Passes of L-BFGS that a step of Newton's method saves."""
 ROOM_SHARE = 0.25
-"""Of what memory there is, up to which these may take."""
+"""Share of the available memory that the problems may take."""
 
 
 class Together(Problem):
-    """The sum of the problems of several weights on the same rows, which share nothing but these.
+    """The sum of several problems on the same rows, which differ in the weights of the rows only.
 
-    Outputs are those of one problem after those of another. Each is centred about the mean of its own rows, and has the
-    penalty alpha·ratio. A row that has no weight in a problem adds nothing to its sums.
+    The outputs of all problems are side by side. Each problem is centred about the mean of its own rows, and has the
+    penalty alpha·ratio.
 
     Parameters
     ----------
     problem : Problem
-        Of the rows, the targets and the loss.
+        With the rows, the targets and the loss.
     weights : list of array of shape (n_rows,)
+        The weights of each problem.
     ratio : callable
-        Of the sum of the weights of a problem.
+        Gives the ratio of a problem from the sum of its weights.
     """
 
     def __init__(self, problem: Problem, weights: list[Array], ratio: Callable[[float], float]):
-        # All that a problem has, but for what is told of each of its parts below.
+        # As the given problem, except for what follows.
         vars(self).update(vars(problem.variant()))
         xp, n = self.xp, len(weights)
         self.parts = [problem.variant(weight=weight) for weight in weights]
@@ -55,10 +56,10 @@ class Together(Problem):
 
     @staticmethod
     def pays(problem: Problem, weights: list[Array]) -> bool:
-        """Whether problems of these weights are sooner solved so, and there is room.
+        """Whether it is faster to solve the problems together, and there is room.
 
-        What a pass takes beside its products is taken once; but rows without weight are multiplied, too, and problems
-        that are through wait for the last.
+        The overhead of a pass occurs once. But rows without weight are multiplied, too, and problems that have
+        converged wait for the last one.
         """
         n = len(weights)
         size = (problem.rows.n_features + 1.0) * problem.n_outputs * problem.rows.itemsize
@@ -91,14 +92,14 @@ class Together(Problem):
             part.alpha = self.alpha * ratio
         return self.parts
 
-    # -- what a problem is asked for ------------------------------------------------------------------------------
+    # -- as in Problem ----------------------------------------------------------------------------------------------
 
     @property
     def n_independent(self) -> int:
         return self.n_outputs if self.loss.separable else self.n_problems
 
     def blocks(self, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[slice, Rows, Array | None]]:
-        # What is done to the scores of one problem after another should find them in the cache, too.
+        # The scores of all problems have to fit into the cache.
         return super().blocks(block_bytes // self.n_problems)
 
     @property
@@ -160,11 +161,11 @@ class Together(Problem):
 
 
 class HessianOfEach(Hessian):
-    """The Hessian of each of the problems, where these have few parameters; solved with all at once."""
+    """A Hessian for each of the problems, for few parameters."""
 
     @staticmethod
     def pays(problem: Together) -> bool:
-        """Whether they take less than the passes that Newton's method saves."""
+        """Whether the Hessians take less time than the passes that Newton's method saves."""
         shape, n = Shape.of(problem.parts[0]), problem.n_problems
         passes = shape.seconds_of_pass() + (INTERPRETED_DIRECTION + INTERPRETED_SOLVE) / shape.speed.interpreted
         return (
@@ -198,14 +199,14 @@ class HessianOfEach(Hessian):
 
 
 class _TargetsOfEach:
-    """What the scores of several models are matched with, the same for each."""
+    """The same targets for the scores of several models side by side."""
 
     def __init__(self, targets: Targets, n: int, by_columns: bool):
         self.targets, self.n, self.by_columns = targets, n, by_columns
         self._last: tuple[slice, Any] | None = None
 
     def of_each(self, rows: slice) -> Targets:
-        """A row for each row and model."""
+        """Targets with a row for each row and model."""
         if self._last is None or self._last[0] != rows:
             self._last = rows, self.targets.take(np.repeat(np.arange(rows.start, rows.stop), self.n))
         return self._last[1]
@@ -223,7 +224,7 @@ class _TargetsOfEach:
 
 
 class _LossOfEach:
-    """A loss of the scores of several models for each row, one after the other; in all else the loss itself."""
+    """A loss on the scores of several models side by side; all else is as in the loss of one."""
 
     def __init__(self, loss: Any, n: int):
         self.loss, self.n = loss, n

@@ -20,27 +20,27 @@ if TYPE_CHECKING:
     from manyclass.dual.state import DualState
 
 CHECK_AT_LEAST = 10
-"""Epochs after which the gap is measured even if it seems open: later, every quarter of the epochs so far."""
+"""The gap is first measured after so many epochs, even if it seems open; then after another quarter of all so far."""
 PHASE_SHARE = 0.5
 """Share of max_iter and max_time that the phases before the last may use together."""
 ROUNDING = 1e-12
-"""Relative gap below which float64 sums may leave nothing to gain."""
+"""Relative gap below which the rounding of float64 sums may leave nothing to gain."""
 LOSS, A_SECOND = 200.0, 3e9
-"""What the first gap is taken to need: multiplications for a loss, beside two for each number of a row, and a second's.
-"""
+"""Cost of the first measurement of a gap: multiplications per loss, besides two per number of a row, and those that are
+done in a second."""
 LATE = 1.05, 0.1
-"""A gap is measured at the end where that is expected to take so many times max_time at most, and so many seconds."""
+"""A gap is measured at the end if that keeps the fit within this factor of max_time, plus so many seconds."""
 COPIES = 40.0
-"""What it takes to hand the dual variables over, in multiplications for each."""
+"""Cost of handing the dual variables over, in multiplications per variable."""
 PASSES_OF_A_GAP = 2
-"""Passes over the rows when a gap is measured: from the dual variables to W, and from W to the losses."""
+"""Passes over the rows to measure a gap: from the dual variables to W, and from W to the losses."""
 
 
 class Limits(NamedTuple):
-    """What the run is stopped by; the ascent divides it between its phases, and measures before it is used up.
+    """The limits of a run. The ascent divides them between its phases, and measures the gap before they are used up.
 
-    Beyond `max_iter` epochs it may go on as far as `work` goes, in epochs of all rows: those of hinges soon visit few.
-    `idle` is the share of such an epoch that does not depend on how many it visits.
+    A run ends after `max_iter` epochs, but not before it has done `work`, in epochs that visit all rows: epochs of
+    hinges soon visit few of them. `idle` is the share of an epoch that does not depend on the number of visited rows.
     """
 
     tol: float
@@ -79,19 +79,19 @@ def ascend(
 ) -> Iterates:
     """Stochastic dual coordinate ascent at each penalty of `path` in turn, each from the dual point of the last.
 
-    A phase ends when its own relative gap, estimated for free from the steps of its last epoch, is at most ``tol``:
-    what is still wrong then in directions that X barely sees would not be mended at a smaller penalty, where steps in
-    them are shorter by the ratio of the penalties. The last phase ends on the gap proper, measured over all rows.
+    A phase ends when its own relative gap, estimated for free from the steps of its last epoch, is at most ``tol``. An
+    earlier end would be costly: errors in directions that X barely sees shrink more slowly at the next penalty, by the
+    ratio of the penalties. The last phase ends by the gap itself, measured over all rows.
 
-    With `proximal` the way to the minimum is by `ProximalPoints`, for which `path` is alpha alone. Dual variables of a
-    `start` are moved to the nearest feasible point; the seed is that of the permutations. The gap is measured every so
-    many epochs; by default when the running estimate promises that it is closed, and seldom before. With the `saved`
-    state of an iterate of another run, those that followed it follow.
+    With `proximal` the minimum is approached by `ProximalPoints`, and `path` is alpha alone. Dual variables of `start`
+    are moved to the nearest feasible point. `seed` is that of the permutations. The gap is measured every
+    `measure_every` epochs; by default when the running estimate says that it is closed, and seldom before. `saved` is
+    the state of an iterate of another run; the iterates that followed it are given.
 
-    Each iterate is a measured gap: the best model so far (a `DualModel`), its objective and its gap to the best dual
-    point; in ``details`` F and D of this very point (``primal``, ``dual``), the penalty of the phase (``alpha``), the
-    epochs of each phase (``phase_epochs``), the number of proximal points (``proximal_points``) and the seconds spent
-    on measuring (``gap_seconds``).
+    There is an iterate for each measured gap: the best model so far (a `DualModel`), its objective and its gap to the
+    best dual point; in ``details`` F and D of the present point (``primal``, ``dual``), the penalty of the phase
+    (``alpha``), the epochs of each phase (``phase_epochs``), the number of proximal points (``proximal_points``) and
+    the seconds spent on measuring (``gap_seconds``).
     """
     limits.clock.check(ahead=seconds_of_handing_over(problem))
     run = _Ascent(problem, start_state(problem, start, seed), limits, measure_every)
@@ -106,7 +106,7 @@ def ascend(
         for point, alpha in enumerate(path, start=1):
             if point < len(run.phase_epochs):
                 continue
-            # Where tol is out of reach the phases before the last share half of the limits evenly.
+            # If tol is out of reach, the phases before the last share half of the limits evenly.
             share = math.inf if point == len(path) else PHASE_SHARE * point / (len(path) - 1)
             if point > len(run.phase_epochs):
                 run.begin_phase(alpha)
@@ -123,12 +123,12 @@ def ascend(
 
 
 def seconds_of_handing_over(problem: DualProblem) -> float:
-    """Which nothing can interrupt, and time has to be left for."""
+    """Seconds of copying the dual variables, which cannot be interrupted and for which time has to be left."""
     return COPIES * problem.n_rows * problem.n_outputs / A_SECOND
 
 
 class _Ascent:
-    """A state, the best point it has been at, and when to measure again."""
+    """A run: its state, its best point so far, and when to measure again."""
 
     _given = ("problem", "limits", "measure_every")
 
@@ -158,7 +158,7 @@ class _Ascent:
             estimate, tol = self._epoch(), self.limits.tol * self._strictness
             promising, broken, out_of_time = estimate <= self.trust * tol, not math.isfinite(estimate), self._is_late()
             used_up = self._has_used(1.0)
-            # Settled before the iterate is shown, which is where another run may go on.
+            # Set before the iterate is yielded, as another run may go on from there.
             self.phase_is_over = not is_last and (estimate <= tol or self._has_spent(share))
             if (promising and is_last) or broken or out_of_time or used_up or self._is_due():
                 if out_of_time and not self.can_measure():
@@ -200,7 +200,7 @@ class _Ascent:
         return estimate
 
     def _on_slice(self) -> None:
-        """Between the slices of an epoch, where it may end."""
+        """Called between the slices of an epoch, which can end there."""
         self.problem.problem.on_block()
         self.limits.clock.check(ahead=seconds_of_handing_over(self.problem))
 
@@ -221,20 +221,20 @@ class _Ascent:
         return self.n_epochs >= share * self.limits.max_iter and self.work >= share * self.limits.work
 
     def can_measure(self) -> bool:
-        """Whether max_time is kept then."""
+        """Whether measuring keeps max_time, about (`LATE`)."""
         clock = self.limits.clock
         allowed = math.inf if clock.max_time is None else LATE[0] * clock.max_time + LATE[1]
         return clock.seconds + self._seconds_of_gap <= allowed
 
     @property
     def _seconds_of_gap(self) -> float:
-        """That it is expected to take: as long as the last one did."""
+        """Expected seconds of measuring: those of the last time."""
         rows, k = self.problem.problem.rows, self.problem.n_outputs
         first = rows.n_rows * k * (2.0 * rows.row_bytes / rows.itemsize + LOSS) / A_SECOND
         return (self.last_gap_seconds or first) + seconds_of_handing_over(self.problem)
 
     def unmeasured(self) -> Iterate:
-        """The present point, of which nothing is known."""
+        """An iterate for the present point without a measured gap."""
         self._take_model()
         return self._iterate(math.nan, math.nan)
 
@@ -249,7 +249,7 @@ class _Ascent:
         terms = state.gap_terms()
         primal, dual = terms.primal(alpha), terms.dual(alpha)
         improves = best.improves(primal, dual, terms.own_gap if state.alpha == alpha else math.inf)
-        # The first may have been interrupted while it was taken.
+        # Taking the first model may have been interrupted.
         if improves or (self.model is None and math.isfinite(primal)):
             self._take_model()
         if self.model is None:
