@@ -1,4 +1,4 @@
-"""What stands in for the Hessian of the objective: built once, solved with many times."""
+"""Approximations of the Hessian of the objective: built once, solved with many times."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -12,11 +12,11 @@ from manyclass.data.rows import Array, Rows, add_to_diagonal, square
 from manyclass.model import Problem
 
 MATRICES = 4
-"""Held in float64 while one is made and factored: itself, its factor, and what each is made from."""
+"""Matrices in float64 while a curvature is made and factored: itself, its factor, and what each is made from."""
 
 
 def without_constant(H: Array, problem: Problem, n_outputs: int = 1) -> Array:
-    """H with 0 for constant columns, where it is rounding; it has `n_outputs` rows for each column (and intercept)."""
+    """H with 0 for constant columns, where it is rounding. H has `n_outputs` rows per column (and intercept)."""
     xp, varies = problem.xp, problem.varies
     if varies is None:
         return H
@@ -57,9 +57,9 @@ def mean_and_variance(sums: Array, problem: Problem) -> tuple[Array, Array]:
 
 
 def unseen_variance(variance: Array, seen: Array, xp: Any) -> Array:
-    """The variance that a sample of rows has missed, in columns that are rarely other than zero.
+    """The part of the variance of each column that a sample of rows has missed, as in columns that are mostly zero.
 
-    Without it a column that is zero in the sample but not in X would seem flat, and steps along it would be unbounded.
+    Without that part, F would seem flat along a column that is zero in the sample, and steps would be unbounded.
     """
     return xp.where(variance > 2.0 * seen, variance - seen, xp.zeros_like(seen))
 
@@ -78,7 +78,7 @@ class Curvature(ABC):
     center : bool
         Whether the problem should be centred (see `Problem`).
     is_diagonal : bool
-        Whether it has no more than one number for each feature.
+        Whether it has at most one number for each feature.
     weighs_rows : bool
         Whether `refresh` uses the weights that rows have in the Hessian.
     is_exact : bool
@@ -86,7 +86,7 @@ class Curvature(ABC):
     default_solver : str
         The solver that belongs to it.
     n_refreshed : int
-        How often `refresh` has used weights of rows, where the next one depends on that.
+        How often `refresh` has used weights of rows, if the next one depends on that.
     """
 
     name: ClassVar[str]
@@ -106,7 +106,7 @@ class Curvature(ABC):
 
     @classmethod
     def memory(cls, problem: Problem) -> float:
-        """Bytes that it takes beside the rows and arrays of the size of the parameters."""
+        """Bytes that the curvature takes, without rows and arrays of the size of the parameters."""
         return 0.0
 
     @abstractmethod

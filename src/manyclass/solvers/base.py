@@ -19,18 +19,18 @@ from manyclass.model.duality import duality_gap
 from manyclass.solvers.start import Start, least_squares_start
 
 LOOKS_BACK, SHARE_BACK = 5, 0.25
-"""Iterations, or their share of all, whose gain says whether more is left to gain, as steps may be short."""
+"""Without a duality gap, the gain of the last so many iterations, or this share of all, says whether to stop."""
 REFRESH = frozenset({3, 8, 20})
-"""Iterations after which a metric is estimated anew: early, while it changes most."""
+"""Iterations after which a metric is estimated again: early, while it changes most."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class StepCost:
-    """What a step takes beside the solve in the metric of the curvature, for estimates. The defaults are L-BFGS's."""
+    """The estimated cost of a step, without the solve in the metric. The defaults are those of L-BFGS."""
 
     passes: float = 1.0  # over the rows
-    looks: int = 0  # times it goes through the scores of all rows, in addition
+    looks: int = 0  # evaluations at the scores of all rows that take no pass
     arrays: int = 40  # held by the solver, each of the size of the parameters; a step reads half of them
 
 
@@ -44,10 +44,10 @@ class Solver(ABC):
     needs_majorizer : bool
         Whether only a curvature with ``majorizes`` will do.
     refreshes_majorizer : bool
-        Whether a ``local`` majorizer will do too. With a loss that has a bound for every row, any metric will then do,
-        for the planes on which the sum of the bounds is minimised.
+        Whether a ``local`` majorizer will do, too. With a loss that has a bound for every row, any metric will do then:
+        the sum of the bounds is minimised on planes, and the metric only says which.
     default_curvature : str, optional
-        The curvature that belongs to it; None where the data decide.
+        The curvature that belongs to the solver; None if the data decide.
     begins_constant : bool
         Whether it starts at the constant model instead of from least squares.
     """
@@ -63,7 +63,7 @@ class Solver(ABC):
         return Start(problem.constant_model()) if self.begins_constant else least_squares_start(problem, curvature)
 
     def step_cost(self, problem: Problem) -> StepCost:
-        """What a step takes; raises ValueError where the solver cannot use just any metric for the problem."""
+        """The cost of a step. Raises ValueError if the solver cannot use any metric for the problem."""
         return StepCost()
 
     @abstractmethod
@@ -150,10 +150,10 @@ def iterate(
 ) -> Iterate:
     """The point theta as an `Iterate`; `more` is what its solver needs besides to go on from there.
 
-    With alpha > 0 it has the relative duality gap, (F − D)/F(zero model), which has to be smaller where next to nothing
-    of F is left (`strictness`). With alpha = 0 it has the gain ½⟨∇F, H⁻¹∇F⟩/F(zero model) that a step in the metric of
-    the curvature would make if that were the Hessian. As it may be far from the Hessian, the last `looks_back`
-    iterations must not have gained more than ``tol`` either. Neither measure depends on the units of X, on n or on k.
+    With alpha > 0 it has the relative duality gap (F − D)/F(zero model), which has to be smaller if F itself is small
+    (`strictness`). With alpha = 0 it has the gain ½⟨∇F, H⁻¹∇F⟩/F(zero model) that a step would make if the metric H
+    were the Hessian. As that may be far from true, the last `looks_back` iterations must not have gained more than
+    ``tol`` either. Neither measure depends on the units of X, on n or on k.
     """
 
     def model() -> tuple[Array, Array]:

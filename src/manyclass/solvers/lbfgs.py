@@ -15,14 +15,14 @@ from manyclass.solvers.line_search import Step, backtrack
 MEMORY = 10
 """Pairs kept by L-BFGS."""
 KEPT = 5
-"""Of which so many outlive a change of the curvature: on 18 sets fits take as many passes as with all."""
+"""Pairs that are kept when the curvature changes: on 18 data sets, fits take as many passes as with all pairs."""
 
 
 class LBFGS(Solver):
     """L-BFGS whose initial inverse Hessian is the curvature.
 
     Equivalent to plain L-BFGS on U = RᵀW with H = RRᵀ. Takes unit steps with backtracking. `refresh` are the iterations
-    after which the curvature is estimated anew.
+    after which the curvature is estimated again.
     """
 
     name = "lbfgs"
@@ -67,7 +67,7 @@ class LBFGS(Solver):
 
 @dataclass
 class Look:
-    """What is known of a gradient g: H⁻¹g, and S g and Z g in turn, of shape (n_independent, 2·MEMORY)."""
+    """A gradient g, H⁻¹g, and S g and Z g, interleaved, of shape (n_independent, 2·MEMORY)."""
 
     gradient: Array
     solved: Array
@@ -82,43 +82,43 @@ class InverseHessian:
 
         direction = γ (H⁻¹g − Zᵀw) + Sᵀ R⁻ᵀ(D w + γ (Y Zᵀ w − Z g)),   w = R⁻¹ S g,
 
-    where γ = s_mᵀy_m / y_mᵀz_m of the last pair corrects the size of the curvature. What is known of the gradient at
-    hand, H⁻¹g, S g and Z g, differs from what was known of the one before by what the new pair needs: so an iteration
-    takes one solution with the curvature and two products with all pairs.
+    where γ = s_mᵀy_m / y_mᵀz_m of the last pair corrects the size of the curvature. A new pair needs H⁻¹y, S y and Z y,
+    which are differences of H⁻¹g, S g and Z g for two gradients (`Look`). So an iteration takes one solution with the
+    curvature and two products with all pairs.
 
-    A problem that is a sum of independent ones (`Problem.n_independent`) has an inverse for each of these: so the pairs
-    of each tell of it alone.
+    A problem that is a sum of independent ones (`Problem.n_independent`) has a separate inverse, with pairs of its own,
+    for each of these.
     """
 
     def __init__(self, problem: Problem, curvature: Curvature):
         self.problem, self.curvature, n = problem, curvature, problem.n_independent
         self._shape = problem.rows.n_features + problem.fit_intercept, problem.n_outputs
         size = self._shape[0] * self._shape[1] // n
-        # S and Z in turn, as they are always multiplied together; and Y.
+        # S and Z interleaved, as they are always multiplied together; and Y.
         self._pairs, self._changes = problem.rows.zeros((n, 2 * MEMORY, size)), problem.rows.zeros((n, MEMORY, size))
-        self._order: list[int] = []  # the rows in use, which are the first, oldest pair first
+        self._order: list[int] = []  # places of the pairs, oldest first
         # s_iᵀy_j and y_iᵀz_j
         self._products, self._curvatures = np.zeros((n, MEMORY, MEMORY)), np.zeros((n, MEMORY, MEMORY))
         self._look: Look | None = None
 
     @property
     def saved(self) -> tuple[Any, ...]:
-        """What `restore` wants."""
+        """The state, for `restore`."""
         look = None if self._look is None else (self._look.solved, self._look.of_pairs)
         return self._pairs, self._changes, self._order, self._products, self._curvatures, look
 
     def restore(self, saved: tuple[Any, ...], gradient: Array) -> None:
-        """As it was, with the gradient that it looked at last."""
+        """Restore a `saved` state; `gradient` is the one of its last `Look`."""
         self._pairs, self._changes, self._order, self._products, self._curvatures, look = saved
         self._look = None if look is None else Look(gradient, *look)
 
     def forget(self) -> bool:
-        """Whether there were any pairs."""
+        """Drop all pairs. Gives whether there were any."""
         had, self._order, self._look = bool(self._order), [], None
         return had
 
     def renew(self) -> None:
-        """After the curvature has changed: the newest pairs alone, as each takes a solution."""
+        """Keep only the newest pairs, after the curvature has changed: each takes a solution with the new one."""
         self._look, newest = None, self._order[-KEPT:]
         n = len(newest)
         self._order = list(range(n))
@@ -139,7 +139,7 @@ class InverseHessian:
         return self.problem.xp.take(held, self.problem.rows.asarray(places, self.problem.xp.int64), axis=1)
 
     def add(self, step: Step, old: Evaluation) -> None:
-        """What was seen where a step was tried from `old`."""
+        """Add the pair of a step that was tried from `old`."""
         problem, inner, gradient = self.problem, self.problem.inner_of_each, step.seen.gradient
         move, change = step.move, gradient - old.gradient
         curving = np.atleast_1d(inner(move, change))
@@ -148,7 +148,7 @@ class InverseHessian:
             return
         before, now = self._looked_at(old.gradient), self.curvature.solve(gradient)
         solved = now - before.solved
-        if not bends.all():  # a pair of zeros says nothing
+        if not bends.all():  # a pair of zeros has no effect
             present = problem.spread(bends)
             move, change, solved = move * present, change * present, solved * present
         place = self._order.pop(0) if len(self._order) == MEMORY else len(self._order)
@@ -162,7 +162,7 @@ class InverseHessian:
         self._products[:, place, place] = np.where(bends, curving, 1.0)
         self._curvatures[:, :, place] = self._curvatures[:, place, :] = bends[:, None] * of_change[:, 1::2]
         self._look = Look(gradient, now, of_gradient)
-        if step.taken is not None:  # as no curvature makes independent problems one
+        if step.taken is not None:  # possible, as the curvature does not couple independent problems
             mask, where = problem.spread(step.taken, problem.xp.bool), step.taken[:, None]
             wide = problem.xp.where(mask[None, :], now, before.solved)
             of_both = np.where(where, of_gradient, of_gradient - of_change)
@@ -175,7 +175,7 @@ class InverseHessian:
         R, YZ = (held[:, order[:, None], order] for held in (self._products, self._curvatures))
         weights = _solved(R, look.of_pairs[:, 2 * order])
         own, other = (part.diagonal(0, 1, 2) for part in (R, YZ))
-        # The curvature may be off by a factor, as every majorizer is; the last pair that is not of zeros measures it.
+        # The curvature may be off by a factor, as every majorizer is. The last pair that is not zero measures it.
         size = np.ones_like(own[:, :1])
         for place in range(len(order)) if (other[:, -1] <= 0).any() else [-1]:
             bends = other[:, place] > 0
@@ -193,14 +193,14 @@ class InverseHessian:
         return self._look
 
     def _of_pairs(self, array: Array) -> np.ndarray:
-        """S a and Z a in turn."""
+        """S a and Z a, interleaved."""
         n, found = 2 * len(self._order), np.zeros((self.problem.n_independent, 2 * MEMORY))
         if n:
             found[:, :n] = to_numpy(self._pairs[:, :n, :] @ self._flat(array)[:, :, None])[:, :, 0]
         return found
 
     def _flat(self, array: Array) -> Array:
-        """Of shape (n_independent, n_parameters of one)."""
+        """Parameters, of shape (n_independent, parameters of each problem)."""
         xp, n = self.problem.xp, self.problem.n_independent
         if n in (1, self._shape[1]):
             return xp.reshape(array, (1, -1)) if n == 1 else array.T
@@ -216,5 +216,5 @@ class InverseHessian:
 
 
 def _solved(R: np.ndarray, right: np.ndarray, *, transposed: bool = False) -> np.ndarray:
-    """R⁻¹ or R⁻ᵀ times a vector for each of several upper triangles; what is below them does not matter."""
+    """R⁻¹ or R⁻ᵀ times a vector, for each of several upper triangular matrices, whose lower part is not read."""
     return np.stack([dtrtrs(one, vector, trans=transposed)[0] for one, vector in zip(R, right, strict=True)])

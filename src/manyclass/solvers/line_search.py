@@ -1,4 +1,4 @@
-"""How far to go along a descent direction of a convex function, safe against rounding."""
+"""Line search along a descent direction of a convex function, safe against rounding."""
 
 import math
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from manyclass.model import Evaluation, Problem
 SUFFICIENT = 1e-4
 """Share of the predicted decrease that must be reached (Armijo)."""
 STEEP, GENTLE, FURTHER = 0.2, 0.1, 4.0
-"""Share of the first slope above which a step is made longer, the one looked for then, and by how much at a time."""
+"""If more than the first share of the slope is left, a step is lengthened to where the second is, up to a factor."""
 NEGLIGIBLE = 0.1
-"""Share of what independent problems promise to gain, below which they may stay where they are, and do not go alone."""
+"""Independent problems whose slopes are below this share of all may stay where they are, and take no step alone."""
 FLAT = 1e-7
-"""Relative change of the objective below which float32 sums decide nothing and slopes are compared instead."""
+"""Relative change of the objective below which sums in float32 are rounding, and slopes are compared instead."""
 
 
 @dataclass(frozen=True)
@@ -24,22 +24,23 @@ class Step:
     theta: Array
     evaluation: Evaluation  # at theta
     length: np.ndarray  # of each independent problem
-    move: Array  # what was tried
-    seen: Evaluation  # where that led
-    taken: np.ndarray | None = None  # which of the independent problems have gone there, where some stayed
+    move: Array  # the step that was tried
+    seen: Evaluation  # at its end
+    taken: np.ndarray | None = None  # which of the independent problems took the step; None for all
 
 
 def backtrack(
     problem: Problem, theta: Array, evaluation: Evaluation, direction: Array, *, apart: bool = False, **options: bool
 ) -> Step | None:
-    """A step from `theta` along `direction` that lowers the objective, or None where rounding allows none.
+    """A step from `theta` along `direction` that lowers the objective, or None if rounding allows none.
 
-    Starts at length 1, the natural one in the metric of a curvature, and shrinks by quadratic interpolation. Where the
-    decrease drowns in rounding, a step is accepted if the slope has shrunk without the objective visibly rising (the
-    approximate Wolfe condition of Hager and Zhang, 2005). Each of the independent problems has a length of its own;
-    those that promise little, beside what the others gain, may stay where they are; and where they go `apart` all that
-    the step of length 1 does not take down, rather than cost a pass or hold the others back: a quasi-Newton method has
-    learnt from what they have seen how far they may go.
+    It starts at length 1, the natural one in the metric of a curvature, and shrinks by quadratic interpolation. If the
+    decrease is below rounding, a step is accepted if the slope has shrunk and the objective has not visibly risen (the
+    approximate Wolfe condition of Hager and Zhang, 2005).
+
+    Each of the independent problems has its own length. Problems with little to gain, compared to the others, may stay
+    where they are. With `apart`, so may all problems that the step of length 1 does not lower: they would cost a pass
+    or hold the others back, and a quasi-Newton method learns from the trial how far they may go.
     """
     slope = np.atleast_1d(problem.inner_of_each(evaluation.gradient, direction))
     falls = slope < 0
@@ -67,10 +68,10 @@ def backtrack(
 
 
 def stretched(problem: Problem, theta: Array, evaluation: Evaluation, direction: Array, step: Step) -> Step:
-    """A longer step than one of `backtrack`, or that one: for directions that cost more than a pass.
+    """A longer step than `step` of `backtrack`, if it pays: for directions that cost more than a pass.
 
-    While rows come to be fitted the slope falls exponentially along a direction, not linearly as for a quadratic. So
-    its logarithm is extrapolated, for as long as the slope is steep and the objective falls.
+    As rows are being fitted, the slope falls exponentially along a direction, not linearly as for a quadratic. So its
+    logarithm is extrapolated, for as long as the slope is steep and the objective falls.
     """
     slope = np.atleast_1d(problem.inner_of_each(evaluation.gradient, direction))
     longer = (slope < 0) & (step.length >= 1.0)
@@ -103,7 +104,7 @@ def _values(problem: Problem, evaluation: Evaluation) -> np.ndarray:
 def _outcome(
     problem: Problem, before: Evaluation, seen: Evaluation, direction: Array, length: Any, slope: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which of the independent problems a step takes down, and for which it ends lower as far as rounding can tell."""
+    """For which independent problems a step descends enough, and for which its end is as low, up to rounding."""
     value = _values(problem, before)
     change = _values(problem, seen) - value
     there = np.atleast_1d(problem.inner_of_each(seen.gradient, direction))
@@ -114,7 +115,7 @@ def _outcome(
 def _by_those(
     problem: Problem, goes: np.ndarray, theta: Array, evaluation: Evaluation, step: Step, length: Any = 0.0
 ) -> Step:
-    """A step by some of the independent problems; the others stay at `theta`, as if they had gone `length`."""
+    """The step for problems in `goes` only; the others stay at `theta`, where steps of `length` have led them."""
     if goes.all():
         return step
     xp, mask = problem.xp, problem.spread(goes, problem.xp.bool)[None, :]

@@ -13,11 +13,11 @@ from manyclass.solvers.base import NOTHING, REFRESH, Solver, StepCost, iterate, 
 from manyclass.solvers.plane import PartitionPlane
 
 HELD = 4
-"""Arrays of all scores that there are at once: at two points, and along two directions."""
+"""Arrays of the scores of all rows that are held at once: at two points, and along two directions."""
 LOOKS, ARRAYS = 8, 8
-"""Times that a step in a plane looks at all scores, and arrays of the size of the parameters that it has."""
+"""Evaluations at all scores in a step in a plane, and arrays of the size of the parameters that it holds."""
 HELD_PASSES, UNHELD_PASSES = 2.0, 9.0
-"""Passes of such a step where scores are held, and where they are made anew for each look."""
+"""Passes of such a step if scores are held, and if they are computed again for each evaluation."""
 
 
 class Majorize(Solver):
@@ -29,10 +29,10 @@ class Majorize(Solver):
     F − F* ≤ 2L‖W*‖²_Σ/(t + 4)); with "partition-bound", refreshed at each step, batch bound majorization (*Stochastic
     Bound Majorization*, equation 2).
 
-    With any other, a metric M, the quadratic is that of the partition bound too, but is minimised on the plane of
-    −M⁻¹∇F and the step before, where it takes no matrix of all parameters (`PartitionPlane`): two passes a step for any
-    number of them. These are conjugate gradients, whose metric is right where the bound, far above F for
-    rows that are decided, is not, and whose lengths the bound makes safe.
+    With any other curvature M, a metric, the quadratic is that of the partition bound, too, but it is minimised on the
+    plane of −M⁻¹∇F and the last step. There it takes no matrix of all parameters (`PartitionPlane`), and two passes per
+    step. These are conjugate gradients: the metric gives good directions, also for decided rows, where the bound is far
+    above F, and the bound gives safe lengths.
     """
 
     name = "majorize"
@@ -89,7 +89,7 @@ class Majorize(Solver):
 
 
 def holds_scores(problem: Problem) -> bool:
-    """Whether there is room for those of all rows, or they have to be made anew for each look."""
+    """Whether there is room for the scores of all rows. If not, each evaluation computes them again."""
     rows = problem.rows
     needed = HELD * float(rows.n_rows) * problem.n_outputs * rows.itemsize
     return bool(needed <= rows.place.room(problem.memory_limit))

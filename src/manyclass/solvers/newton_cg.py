@@ -15,7 +15,7 @@ from manyclass.solvers.base import NOTHING, Solver, iterate, refresh
 from manyclass.solvers.line_search import backtrack
 
 ROWS_PER_FEATURE, ALL = 8, 1 << 60
-"""Rows that carry a Hessian product, per feature (see `weighted_sample`), and more than there ever are."""
+"""Rows per feature in a Hessian product (see `weighted_sample`), and a number of rows that stands for all."""
 KEEP_BYTES, KEEP_SHARE = 160 << 20, 0.2
 """Copies of the sampled rows are kept between products up to this size, and gathered again above it."""
 MAX_CG = 60
@@ -74,7 +74,7 @@ class NewtonCG(Solver):
 
 
 def _size(problem: Problem, curvature: Curvature, evaluation: Evaluation) -> float:
-    """⟨∇F, H⁻¹∇F⟩, of which at the minimum only the rounding is left, and may be negative."""
+    """⟨∇F, H⁻¹∇F⟩; at least 0, as at the minimum it is rounding and may be negative."""
     return max(problem.inner(evaluation.gradient, curvature.solve(evaluation.gradient)), 0.0)
 
 
@@ -83,10 +83,8 @@ class HessianProduct:
     """V ↦ ∇²F·V on a sample of rows, with the means P kept."""
 
     problem: Problem
-    pieces: Any
-    """What `_pieces` gives of each part."""
-    share: float
-    """Of all rows."""
+    pieces: Any  # from `_pieces`, for each part of the rows
+    share: float  # of all rows
 
     @classmethod
     def at(cls, problem: Problem, theta: Array, sample: RowSample) -> Self:
@@ -112,7 +110,7 @@ class HessianProduct:
 
 
 Piece = tuple[Rows | None, np.ndarray | slice, Array, Array]
-"""Rows where they are kept, which they are, their means and their weights."""
+"""A block of rows (None if it is not kept), their numbers, means and weights."""
 
 
 def _pieces(part: Problem, sample: RowSample, W: Array, b: Array) -> list[Piece]:
@@ -164,7 +162,7 @@ def conjugate_gradients(hessian: HessianProduct, curvature: Curvature, gradient:
         previous, size = size, np.atleast_1d(problem.inner_of_each(residual, z))
         if size.sum() <= enough:
             break
-        has_more = curved & (previous > 0)  # of a problem that is solved nothing is left but what underflows
+        has_more = curved & (previous > 0)  # a solved problem has a residual that underflows
         share = np.where(has_more, size, 0.0) / np.where(has_more, previous, 1.0)
         conjugate = z + problem.rows.asarray(share) * conjugate
     return direction if float(problem.xp.sum(abs(direction))) > 0 else z

@@ -1,4 +1,4 @@
-"""The objective on the plane of a few directions, where no trial reads X."""
+"""Minimisation of the objective over the plane of one or two directions, where no evaluation reads X."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from manyclass.data.rows import Array, to_numpy
 from manyclass.model import Problem
 
 PLANE_STEPS = 12
-"""BFGS steps in the plane: enough for an exact search, as its metric there is known."""
+"""BFGS steps in the plane: enough for an exact minimum, as they begin in a known metric."""
 DEPENDENT = 1e-6
-"""Relative curvature below which the second direction adds to the first little but rounding."""
+"""Relative curvature below which the second direction adds only rounding to the first."""
 FLAT = 1e-12
-"""Relative change of F that rounding may hide; slopes decide then."""
+"""Relative change of F that may be rounding; below it slopes decide."""
 BOUND_STEPS, FLATTER = 4, 0.1
-"""Steps by a bound in the plane at most, and the share of the slope at which they end: what is left there is small
-beside what the next plane will have."""
+"""Steps by a bound in a plane at most, and the share of the first slope at which they end."""
 LEAST_GONE = 1e-2
-"""Share of the slope that has to go in a step to say how long the next may be; less may be rounding."""
+"""The least share of the slope that a step is taken to remove when it decides the length of the next one."""
 SETBACK = 4.0
-"""By how much a step that raised F is shortened."""
+"""Factor by which a step that raised F is shortened."""
 
 Scored = tuple[slice, list[Array], Array | None]
 """Rows, their scores at the point and along each direction, and their weights."""
@@ -33,7 +32,7 @@ Scored = tuple[slice, list[Array], Array | None]
 
 @dataclass(frozen=True)
 class Unheld:
-    """The point and the directions themselves, where their scores are not to be held: W and b of each."""
+    """W and b of the point and of each direction, in place of their scores if there is no room for these."""
 
     points: list[tuple[Array, Array]]
 
@@ -41,8 +40,9 @@ class Unheld:
 class PlaneSearch:
     """The lowest F(theta + Σ_j t_j D_j) over t, for one or two directions D.
 
-    Scores are linear in theta, so after one pass for the scores of theta and of the directions no trial reads X: it
-    costs O(n_rows · n_outputs). Those scores are held, (1 + number of directions) · n_rows · n_outputs numbers.
+    Scores are linear in theta. After one pass for the scores of theta and of the directions, an evaluation costs
+    O(n_rows · n_outputs) and does not read X. The scores are (1 + number of directions) · n_rows · n_outputs numbers;
+    without `holds` they are computed again for each evaluation. `scores` are those of theta, if known.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class PlaneSearch:
         return np.asarray(total / self.problem.total_weight + self.problem.alpha * self.products[1:, 1:])
 
     def lowest(self) -> np.ndarray | None:
-        """t, or None where rounding leaves nothing to gain."""
+        """The best t, or None if only rounding is left to gain."""
         B = in_units_of(self.bound())
         here, slope = self.value_and_slope(np.zeros(self.n_directions))
 
@@ -85,7 +85,7 @@ class PlaneSearch:
             value, slope = self.value_and_slope(B @ u)
             return value, B.T @ slope
 
-        # One step downhill never raises F where the bound is the identity, and BFGS starts well scaled.
+        # In units in which the bound is the identity, a unit step downhill never raises F, and BFGS starts well scaled.
         descent = -B.T @ slope
         if not descent.any():
             return None
@@ -95,7 +95,7 @@ class PlaneSearch:
         )
         if found.fun < here:
             return np.asarray(B @ found.x)
-        # Rounding hides what F may still fall; the slope along the step that would not raise F has more digits.
+        # F may still fall by less than its rounding. The slope along the same step has more digits.
         share = 1.0 / max(1.0 + float(descent @ in_plane(descent)[1]) / float(descent @ descent), 1e-3)
         value, left = in_plane(share * descent)
         flattened = np.linalg.norm(left) < 0.9 * np.linalg.norm(descent)
@@ -103,8 +103,7 @@ class PlaneSearch:
 
 
 def of_lowest_scale(problem: Problem, coef: Array, intercept: Array) -> tuple[Array, Array]:
-    """(1 + t) (W, b) with the t of the least F; as given where rounding leaves nothing to gain, or scores would change
-    their order."""
+    """(1 + t) (W, b) with the t of the least F. As given if only rounding is left to gain, or 1 + t is not positive."""
     theta = problem.pack(coef, intercept)
     t = PlaneSearch(problem, theta, [theta]).lowest()
     scale = 1.0 if t is None else 1.0 + float(t[0])
@@ -112,25 +111,25 @@ def of_lowest_scale(problem: Problem, coef: Array, intercept: Array) -> tuple[Ar
 
 
 class PartitionPlane(PlaneSearch):
-    """The same by partition bounds (*Stochastic Bound Majorization*, Theorem 1), and steps longer than these for as
-    long as F falls (its reference [34], adaptive overrelaxed bound optimization).
+    """A search by partition bounds (*Stochastic Bound Majorization*, Theorem 1), with steps that are longer than those
+    of the bound for as long as F falls (its reference [34], adaptive overrelaxed bound optimization).
 
     The bound of a row in the plane, (D_a z)ᵀB(z)(D_b z), takes O(n_outputs) and no matrix (`ClassBound.along`), so the
     quadratic that lies above F costs the same for any number of parameters.
     """
 
     def bound(self) -> np.ndarray:
-        """A matrix with which the quadratic that touches F at t = 0 lies above it."""
+        """The matrix of a quadratic that touches F at t = 0, and lies above it."""
         self.problem.n_passes += self._passes_of_look
         along = class_bound(self.problem.loss.name).along
         return self._with_penalty(self.problem.sum(_products, self.scored, self.n_directions, along))
 
     def descended(self, value: float, slope: np.ndarray, relaxation: float) -> tuple[np.ndarray, float] | None:
-        """t with a lower F, and how many times too short the bound's last step was; None where rounding allows none.
+        """A t with a lower F, and the factor by which the last step of the bound was too short. None if only rounding
+        is left.
 
-        `value` and `slope` are F and its gradient at t = 0. `relaxation` is by how much to lengthen the first step: one
-        of 1 goes to the minimum of the bound, and F falls at least as much as the bound does to there, whatever this
-        is.
+        `value` and `slope` are F and its gradient at t = 0. `relaxation` lengthens the first step, by 1 to the minimum
+        of the bound. For any `relaxation`, F falls at least as far as the bound does to its minimum.
         """
         B = in_units_of(self.bound())
         u, fall = np.zeros(B.shape[1]), -B.T @ slope
@@ -141,7 +140,7 @@ class PartitionPlane(PlaneSearch):
             if found is None:
                 break
             (length, value, left), promised = found, 0.0
-            # By the mean curvature along the step the slope would be gone there; by the bound it was at a length of 1.
+            # The bound expects a slope of 0 at length 1; by the mean curvature along the step it is 0 at length / gone.
             gone = float(fall @ (fall - left)) / float(fall @ fall)
             relaxation = max(1.0, length / max(gone, LEAST_GONE))
             u, fall = u + length * fall, left
@@ -152,13 +151,13 @@ class PartitionPlane(PlaneSearch):
     def _step(
         self, B: np.ndarray, u: np.ndarray, value: float, fall: np.ndarray, length: float
     ) -> tuple[float, float, np.ndarray] | None:
-        """The length of a step from u downhill to where F is below a value, F there, and minus its slope."""
+        """A step from u downhill to an F below `value`: its length, F there, and minus the slope there."""
         size, rounding = float(np.linalg.norm(fall)), max(FLAT, self.problem.rows.precision) * abs(value)
         while size > 0:
             there, slope = self.value_and_slope(B @ (u + length * fall))
             left = -B.T @ slope
-            # Where rounding hides what F may still fall, slopes have more digits; to the minimum of the bound any will
-            # do.
+            # If F falls by less than its rounding, slopes have more digits. At the minimum of the bound any smaller
+            # slope will do.
             flattened = float(np.linalg.norm(left)) < (0.9 if length > 1.0 else 1.0) * size
             if there < value or (flattened and there - value <= rounding):
                 return length, there, left
@@ -169,7 +168,7 @@ class PartitionPlane(PlaneSearch):
 
 
 def in_units_of(bound: np.ndarray) -> np.ndarray:
-    """B for which the bound is the identity in u, t = B u, without what directions have in common twice."""
+    """B with t = B u, for which the bound is the identity in u. Directions that nearly coincide count once."""
     size = np.sqrt(np.maximum(np.diag(bound), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(bound / np.outer(size, size))
     kept = values > DEPENDENT * max(values[-1], np.finfo(float).tiny)
@@ -177,7 +176,7 @@ def in_units_of(bound: np.ndarray) -> np.ndarray:
 
 
 def _each(part: Problem, scored: list[Scored] | Unheld) -> Iterator[Scored]:
-    """Block by block, made where they are not held."""
+    """The scored blocks, computed if they are not held."""
     if not isinstance(scored, Unheld):
         for piece in scored:
             part.on_block()
@@ -195,7 +194,7 @@ def _each(part: Problem, scored: list[Scored] | Unheld) -> Iterator[Scored]:
 
 
 def _held(part: Problem, points: Unheld, known: list[Array] | None) -> list[Scored]:
-    """With the scores of theta in front, where they are known."""
+    """The scored blocks of `points`, after the `known` scores of theta, if given."""
     made = _each(part, points)
     if known is None:
         return list(made)

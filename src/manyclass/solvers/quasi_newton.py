@@ -15,23 +15,23 @@ from manyclass.solvers.lbfgs import LBFGS
 from manyclass.solvers.newton_cg import NewtonCG
 
 BEFORE_NEWTON = 100
-"""Passes of the first turn of L-BFGS: it is the fastest way down and slow near most optima."""
+"""Passes of the first turn of L-BFGS, which is the fastest at first, and slow near most optima."""
 SLOW = 0.5
-"""Share of the rate before, below which it is the turn of the other method."""
+"""If the rate falls below this share of the one before, it is the turn of the other method."""
 
 _ENDING = NewtonCG()
 
 
 class QuasiNewton(Solver):
-    """L-BFGS in the metric of the curvature, in turns with Newton-CG that is preconditioned by it.
+    """L-BFGS in the metric of the curvature, alternating with Newton-CG that is preconditioned by it.
 
-    Starts from scaled least squares and hands over to `NewtonCG` when the gap asked for is not reached in a hundred
-    passes. That is the faster near most optima. Where it is not, as where few rows hold most of a column, the logarithm
-    of the gap soon falls less than half as fast as it did before, and L-BFGS goes on for twice as many passes. An
-    iteration then takes as many passes as one of Newton-CG did, so that `max_iter` leaves as many as it would.
+    It starts from scaled least squares with L-BFGS. If the requested gap is not reached in a hundred passes, `NewtonCG`
+    takes over, which is faster near most optima. It is not if few rows hold most of a column: then the logarithm of the
+    gap soon falls less than half as fast as before, and L-BFGS goes on for twice as many passes. From then on, an
+    iteration counts as many passes as one of Newton-CG took, so that `max_iter` allows for as many passes.
 
-    `refresh` are the iterations of L-BFGS after which the curvature is estimated anew, `ending` what it hands over to:
-    None for nothing, which is a fit that has stalled.
+    `refresh` are the iterations of L-BFGS after which the curvature is estimated again. `ending` is what takes over
+    from L-BFGS; with None the fit has stalled there.
     """
 
     name = "quasi-newton"
@@ -47,14 +47,14 @@ class QuasiNewton(Solver):
     ) -> Iterates:
         turn: Turn = saved.get("turn", Turn(Pace(BEFORE_NEWTON / 2, problem.n_passes)))
         if turn.refreshed_at is not None and self._refreshes:
-            # L-BFGS, which goes on in that metric, changes no more of it than what is between the classes.
+            # L-BFGS goes on in that metric, of which it changes only the part between the classes.
             there = problem.value_and_gradient(turn.refreshed_at, with_row_weight=True)
             refresh(problem, curvature, turn.refreshed_at, there)
         while True:
             iterates = InOrder(self._solver(turn).iterates(problem, curvature, theta, n_iter, saved))
             for one in iterates:
                 before, theta = theta, _state(one)["theta"]
-                if saved is NOTHING:  # else it is the one that has been yielded before
+                if saved is NOTHING:  # otherwise this iterate was yielded before
                     turn = turn.after(one, before)
                     if not turn.is_iteration(one):
                         continue
@@ -86,9 +86,9 @@ def _state(one: Iterate, **more: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Pace:
-    """How fast the logarithm of what is left to gain falls, looked at whenever so many passes have been made.
+    """How fast the logarithm of the error falls, measured every `width` passes.
 
-    What is left is the duality gap, or what is compared with `tol` where there is none.
+    The error is the duality gap, or `Iterate.measure` if there is none.
     """
 
     width: float
@@ -113,17 +113,17 @@ class Pace:
 
 @dataclass(frozen=True)
 class Turn:
-    """Of one of the two methods: since when it lasts, and how fast it is."""
+    """The turn of one of the two methods: when it has begun, and how fast it is."""
 
     pace: Pace
-    is_descent: bool = True
+    is_descent: bool = True  # L-BFGS; else Newton-CG
     first: tuple[float, int] = (0.0, 0)  # passes and iterations before it
     each: float = 0.0  # passes that make an iteration of several of L-BFGS
     counted: float = 0.0  # passes at the last iteration
-    refreshed_at: Array = None  # where Newton-CG has done it last
+    refreshed_at: Array = None  # where Newton-CG has refreshed the curvature last
 
     def after(self, one: Iterate, before: Array = None) -> Turn:
-        """The point before it is where a step of Newton-CG has refreshed the curvature."""
+        """The turn after an iterate. Newton-CG has refreshed the curvature at the point `before`."""
         refreshed_at = self.refreshed_at if self.is_descent else before
         return replace(self, pace=self.pace.after(one), refreshed_at=refreshed_at)
 
@@ -132,7 +132,7 @@ class Turn:
 
     @property
     def is_over(self) -> bool:
-        """For L-BFGS after two looks, of which the second is what the other is compared with."""
+        """Whether the other method takes over: after two rates of L-BFGS, or if the rate of Newton-CG has dropped."""
         return self.pace.n_looks == 2 if self.is_descent else self.pace.rate < SLOW * self.pace.before
 
     def next(self, n_passes: float, n_iter: int) -> Turn:

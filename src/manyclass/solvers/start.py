@@ -1,4 +1,4 @@
-"""Where to begin: the least-squares direction, at the best length."""
+"""The start of a solver: the least-squares solution, scaled by the best factor."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from manyclass.model import Problem
 from manyclass.model.losses import loss_sums
 
 FEWEST_ROWS, MOST_ROWS, SHARE = 512, 4096, 8
-"""Rows on which the length is chosen: one of so many, and between these. They are looked at a few tens of times."""
+"""The factor is chosen on one of `SHARE` rows, within these bounds. They are evaluated a few tens of times."""
 SCORES = 1 << 19
-"""Numbers at each look, up to which these are more than the fewest."""
+"""Scores per evaluation: with many outputs the sample is smaller, down to `FEWEST_ROWS`."""
 LONGEST = 50.0
-"""The logarithm of the largest length: along directions that hardly change the scores every length is as good."""
+"""Logarithm of the largest factor: if a direction hardly changes the scores, every factor is as good."""
 
 
 class Start(NamedTuple):
-    """theta to begin at, and how many times further down it leads, or more is left where the metric points to, less 1;
-    0 if it is that."""
+    """The parameters to begin at, and how strongly they speak against the metric."""
 
     theta: Array
     doubts: float = 0.0
+    """0 if theta lies in the direction of the metric. Else it is better than the best point there: by this factor less
+    1, in how far the objective falls, or in how much of it is left, whichever is more."""
 
 
 def least_squares_start(problem: Problem, curvature: Curvature) -> Start:
@@ -37,10 +38,10 @@ def least_squares_start(problem: Problem, curvature: Curvature) -> Start:
     Initialization*, reference [9]), and H⁻¹ applied to the cross-covariance of X and Y is that solution up to scale.
     No pass over the rows is needed beyond the cross-covariance itself.
 
-    Where a class is rare, or a column zero but for a few rows, the curvature at the constant model is far from that on
-    the way to the minimum. So the cross-covariance in units of the columns' variance is tried as well; where it leads
-    further down than the metric does, by more than the sample can be wrong, it is taken, and the metric is in doubt.
-    (Without a penalty the path does not depend on the units of X, and should not.)
+    If a class is rare, or a column zero except in a few rows, the curvature at the constant model is far from that on
+    the way to the minimum. So the cross-covariance divided by the variances of the columns is tried as a direction,
+    too. If it leads further down than that of the metric, by more than the error of the sample, it is taken, and the
+    metric is in doubt. (Not without a penalty, where the path must not depend on the units of X.)
     """
     xp = problem.xp
     base = problem.constant_model()
@@ -54,17 +55,18 @@ def least_squares_start(problem: Problem, curvature: Curvature) -> Start:
     plain = xp.concat([cross[:-1, :] / unit, cross[-1:, :]]) if problem.fit_intercept else cross / unit
     other, further, less = _lowest_along(problem, base, plain)
     noise = 3.0 / _n_looked_at(problem, problem.rows.n_rows) ** 0.5
-    # On the same rows: of what is left, where that is little, as of classes that are all but told apart.
+    # Both are on the same rows, so where little is left, as of classes that are nearly separated, the error is less.
     if further <= progress + noise * min(progress, max(left, 0.0)):
         return Start(own)
     return Start(other, max(further / max(progress, 1e-300), left / less if less > 0 else 1.0) - 1.0)
 
 
 def _lowest_along(problem: Problem, base: Array, direction: Array) -> tuple[Array, float, float]:
-    """Where the objective on a sample of rows is least on the way from `base`, the intercept held, by how much, and
-    what is left."""
+    """The lowest point along a direction on a sample of rows, how far the objective falls to it, and its value there.
+
+    The intercept stays as in `base`."""
     xp, alpha = problem.xp, problem.alpha
-    if problem.fit_intercept:  # any pull on the intercept belongs to the constant model
+    if problem.fit_intercept:  # that of the constant model stays
         direction = xp.concat([direction[:-1, :], base[-1:, :] * 0], axis=0)
     size = float(xp.sum(problem.penalised(direction) ** 2, dtype=xp.float64))
     if not 0 < size < float("inf"):
