@@ -1,4 +1,4 @@
-"""Decompose a positive semi-definite matrix once, solve with it for any ridge, many times."""
+"""Decomposes a positive semi-definite matrix once, and solves with it for any ridge."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from manyclass.data.moments import Moments
 
 UNCORRELATED = 1e-8
-"""Correlations that are rounding."""
+"""Correlations below this are rounding."""
 CONSTANT = 100.0
-"""Variance that is rounding, in units of the precision of the rows and of the squared mean from which it is left."""
+"""A variance below so many times the squared mean, times the precision of the rows, is rounding."""
 
 
 class Factor:
@@ -50,7 +50,7 @@ class Factor:
     def solve(self, B: Array, ridge: float | Array) -> Array:
         """(S + ridge·I)⁻¹ B for B of shape (n_features, n_outputs), in the dtype of B.
 
-        The ridge is one for all columns of B, or one for each: a Cholesky factor for every different one then.
+        The ridge is one number for all columns of B, or one for each. Then each distinct one has a Cholesky factor.
         """
         xp = self.xp
         wide = xp.astype(B, xp.float64, copy=False)
@@ -74,7 +74,7 @@ class Factor:
         return xp.take(xp.concat(found, axis=1), back, axis=1)
 
     def anew(self) -> Factor:
-        """Of the same matrix, for another first ridge; itself where the decomposition for all of them is there."""
+        """A factor of the same matrix for another first ridge; itself if it is decomposed for all ridges already."""
         return self if self._spectrum is not None else Factor(self.S, self.precision)
 
     @property
@@ -86,17 +86,17 @@ class Factor:
         return self._spectrum
 
     def _lower(self, ridge: float) -> Array | None:
-        """The Cholesky factor for the first ridge asked for, where it is safe."""
+        """The Cholesky factor for the first ridge, if that is safe; None for other ridges."""
         if self._spectrum is None and self._ridge is None:
             self._ridge, xp = ridge, self.xp
             _check_finite(self.S)
             shifted = self.S + 0.0
             add_to_diagonal(shifted, ridge)
-            # The trace is above the norm, and costs no pass over the matrix.
+            # The trace bounds the norm, and costs no pass over the matrix.
             size = float(xp.sum(xp.linalg.diagonal(shifted)))
             size = norm(shifted, xp) if ridge <= 2.0 * self.precision * size else 0.0
             lower = _cholesky(shifted, xp)
-            # Pivots alone can hide a small eigenvalue, where the ridge leaves room for one.
+            # The pivots can hide a small eigenvalue, if the ridge is small enough to allow one.
             doubtful = lower is not None and len(lower) and ridge <= 2.0 * self.precision * size
             if doubtful and _least(lower, xp) <= self.precision * size:
                 lower = None
@@ -104,7 +104,7 @@ class Factor:
         return self._cholesky if ridge == self._ridge else None
 
     def _inverse(self, ridge: float) -> Array:
-        """1/(λ + ridge) for the directions that are kept, 0 for the others."""
+        """1/(λ + ridge), and 0 for directions that are rounding."""
         xp, (eigenvalues, _) = self.xp, self.spectrum
         shifted = eigenvalues + ridge
         if ridge > 0:
@@ -116,10 +116,10 @@ class Factor:
 
 
 class Metric:
-    """H⁻¹ for a positive semi-definite H whose every digit does not matter: Cholesky in float64, d³/3 flops.
+    """H⁻¹ for a positive semi-definite H of which not every digit matters: Cholesky in float64, d³/3 flops.
 
-    In units in which the diagonal of H is 1, so that columns of very different size cost no digits, and kept away from
-    singular by the rounding of the entries. Where the diagonal is 0, so is what is solved for. H, in float64, is
+    H is scaled to a diagonal of 1, so that columns of very different size cost no digits, and kept away from singular
+    by a multiple of the rounding of its entries. If the diagonal is 0, so is the solution. H, in float64, is
     overwritten; the factor is kept in `dtype`.
     """
 
@@ -155,14 +155,14 @@ def is_positive(S: Array, slack: float) -> bool:
     if not (is_numpy_namespace(xp) or is_torch_namespace(xp)):
         return not float(xp.linalg.eigvalsh(S)[0]) < -slack
     shifted = S + 0.0
-    # A few more: the factor of a matrix of zeros needs a positive diagonal.
+    # A little more than the slack: the factor of a matrix of zeros needs a positive diagonal.
     add_to_diagonal(shifted, slack + float(xp.finfo(xp.float64).tiny))
     return _cholesky(shifted, xp) is not None
 
 
 def _of_axes(S: Array) -> tuple[Array, Array] | None:
-    """The spectrum of a matrix whose eigenvectors are the axes, as of rows in the space that they span; None of others,
-    most of which the first row tells."""
+    """The spectrum of a matrix that is diagonal up to rounding, as of rows in the space that they span; else None. Most
+    other matrices are recognised by their first row."""
     xp, n = array_namespace(S), int(S.shape[0])
     diagonal = xp.linalg.diagonal(S)
     if n < 2 or not bool(xp.all(diagonal > 0)):
@@ -200,7 +200,7 @@ def _check_finite(S: Array) -> None:
 def _solve_cholesky(lower: Array, B: Array, xp: Any) -> Array:
     if not is_numpy_namespace(xp):
         return xp.cholesky_solve(B, lower)
-    # BLAS wants columns one after the other, and Bᵀ has them so: Xᵀ LLᵀ = Bᵀ, without a copy turned over.
+    # BLAS needs Fortran order, which Bᵀ has without a transposed copy: Xᵀ LLᵀ = Bᵀ.
     trsm = get_blas_funcs("trsm", (lower,))
     with factor_threads(float(len(lower)) * B.size):
         X = trsm(1.0, lower, np.array(B, order="C").T, side=1, lower=1, trans_a=1, overwrite_b=1)

@@ -1,4 +1,4 @@
-"""What a look at every number of X says: gaps, zeros and ranges of columns, and rows or columns that are equal."""
+"""Summaries that read every number of X: gaps, zeros, ranges of columns, and keys that find equal rows or columns."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,17 +10,17 @@ from manyclass.data.cells import largest
 from manyclass.data.rows import Rows, to_numpy
 
 _MIXING = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
-"""Odd numbers by which every bit reaches all."""
+"""Odd factors by which every bit influences all others."""
 FULL = 1 / 8
-"""Of the bytes that sparse rows would take as dense ones: with more they are taken for those of a table."""
+"""Sparse rows that take more than this share of their bytes as dense rows count as rows of a table."""
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """Of each column, from all rows; and how many numbers are not 0.
+    """Statistics of each column over all rows, and the number of numbers that are not 0.
 
-    Columns are compared by their `sizes`, of the `measure` "deviation"; or "largest" where rows cannot be centred:
-    columns of rare words differ in variance by how rare they are, which is no matter of their units.
+    `sizes` compare the columns. The `measure` is "deviation", or "largest" if rows cannot be centred: the variances of
+    rare words differ because of how rare they are, not because of their units.
     """
 
     minimum: np.ndarray
@@ -33,12 +33,12 @@ class Ranges:
 
 
 def is_full(rows: Rows) -> bool:
-    """Whether rows say something of most columns, as tables and images do, and text does not, however they are held."""
+    """Whether rows have values in most columns, as tables and images do, and text does not."""
     return rows.can_be_centred or rows.row_bytes > FULL * rows.n_features * rows.itemsize
 
 
 def finite_rows(rows: Rows) -> tuple[np.ndarray, int, int]:
-    """A mask of the rows without numbers that are missing, infinite or too large; how many these are, and miss."""
+    """A mask of rows whose numbers are finite and not too large; the counts of other numbers, and of missing ones."""
     mask, n_bad, n_missing = np.ones(rows.n_rows, dtype=bool), 0, 0
     for part, block in rows.blocks(rows.rows_per_block()):
         held: Any = block.unwrapped()
@@ -55,7 +55,7 @@ def finite_rows(rows: Rows) -> tuple[np.ndarray, int, int]:
 
 
 def ranges(rows: Rows) -> Ranges:
-    """Of finite rows, of which there is at least one."""
+    """The ranges of at least one row of finite numbers."""
     low, high, n_nonzero = np.full(rows.n_features, np.inf), np.full(rows.n_features, -np.inf), 0
     for _, block in rows.blocks(rows.rows_per_block()):
         held: Any = block.unwrapped()
@@ -77,18 +77,18 @@ def ranges(rows: Rows) -> Ranges:
 
 
 def row_keys(rows: Rows) -> np.ndarray:
-    """An integer for each row, the same for equal rows and, but for chance of about n²/2⁶⁴, for no others."""
+    """An integer for each row. Equal rows have the same; others differ, except with a probability of about n²/2⁶⁴."""
     factors = _factors(rows.n_features)
     return np.concatenate([_keys(block, factors) for _, block in rows.blocks(rows.rows_per_block())])
 
 
 def are_in_memory(rows: Rows) -> bool:
-    """Whether all are here, and need not be read in chunks."""
+    """Whether all rows are in memory on this machine."""
     return rows.place.is_here and rows.block_limit == float("inf")
 
 
 def column_keys(rows: Rows) -> np.ndarray:
-    """The same for columns."""
+    """`row_keys` for columns."""
     factors, keys = _factors(rows.n_rows), np.zeros(rows.n_features, dtype=np.uint64)
     for part, block in rows.blocks(rows.rows_per_block()):
         held: Any = block.unwrapped()
@@ -108,19 +108,19 @@ def _keys(block: Rows, factors: np.ndarray) -> np.ndarray:
 
 
 def _factors(n: int) -> np.ndarray:
-    """Odd, so that no number of one place is lost."""
+    """Random odd numbers: odd, so that products with them keep all bits."""
     return np.random.default_rng(0).integers(1 << 63, size=n, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 def _sums(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
-    """Over consecutive stretches. Whole numbers that wrap are summed without rounding, in any order."""
+    """Sums over consecutive stretches. Integers that wrap around are summed exactly, in any order."""
     sums = np.append(np.uint64(0), np.cumsum(values, dtype=np.uint64))[indptr]
     return np.asarray(np.diff(sums))
 
 
 def _mixed(values: np.ndarray) -> np.ndarray:
-    """A number of 64 bits for each, one to one, and 0 for 0: what is small, or beside large ones, counts as much."""
-    bits = (values.astype(np.float64) + 0.0).view(np.uint64)  # of both zeros those of one
+    """A 64-bit integer for each number, one to one, with 0 for 0. So small numbers count as much as large ones."""
+    bits = (values.astype(np.float64) + 0.0).view(np.uint64)  # −0.0 becomes 0.0
     for factor in _MIXING:
         bits ^= bits >> np.uint64(32)
         bits *= np.uint64(factor)

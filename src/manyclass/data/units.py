@@ -1,4 +1,4 @@
-"""In which units a method should look at columns."""
+"""Whether to measure columns in units of their own, and which rows are in other units than most."""
 
 import math
 
@@ -8,17 +8,17 @@ from manyclass.data.penalty import OF_MEDIAN, OUTLYING
 from manyclass.data.rows import Rows
 
 WORTH = 0.9
-"""Share of the passes that units of their own have to come down to."""
+"""Units of their own have to lower the passes to this share."""
 MOST = 0.9
-"""Share of the rows beside which others are few."""
+"""Share of the rows that are most of them."""
 
 
 def own_units_pay(square: np.ndarray, common: float, own: float, alpha: float) -> bool:
-    """Whether steps of one length in units of each column promise fewer passes than those of one length in all.
+    """Whether columns in units of their own promise clearly fewer passes than columns as they are.
 
-    Of columns that do not correlate the Hessian of the loss is at most u_j² + alpha. Accelerated steps in units v take
-    about (1 + max_i ‖x_i/v‖²/n · v_j²/(u_j² + alpha))^½ passes for column j. Units of their own are right where columns
-    differ in size; where they differ in how many of their entries are zero, these units make a few rows very long.
+    If columns do not correlate, the Hessian of the loss is at most u_j² + alpha for column j. Accelerated steps in
+    units v take about (1 + max_i ‖x_i/v‖²/n · v_j²/(u_j² + alpha))^½ passes. Units of their own are right if columns
+    differ in size. If they differ in how many entries are zero, such units make a few rows very long.
 
     `square` is u_j², the mean square of each column, 0 for those that do not count; `common` and `own` are the largest
     ‖x_i‖²/n and ‖x_i/u‖²/n.
@@ -34,9 +34,9 @@ def own_units_pay(square: np.ndarray, common: float, own: float, alpha: float) -
 
 
 def in_other_units(rows: Rows, sample: Rows) -> np.ndarray:
-    """Whether of each row most numbers are far beyond those that most rows of a sample have in the same columns.
+    """A mask of the rows most of whose numbers are far outside of the usual range of their column in a sample.
 
-    Columns in which most rows have the same number, as flags and those of sparse rows, do not tell.
+    Columns in which most rows have the same number, as flags and columns of sparse rows, are not considered.
     """
     if not sample.can_be_centred:
         return np.zeros(rows.n_rows, dtype=bool)

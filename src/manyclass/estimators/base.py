@@ -1,4 +1,4 @@
-"""The one ``fit`` of the package: check, encode, hold out, run, store. Subclasses hand over iterates."""
+"""The one ``fit`` of the package: check, encode, hold out, run, store. Subclasses give the iterates."""
 
 import math
 import sys
@@ -43,8 +43,8 @@ class Task:
     """The input of a fit, once everything has been checked.
 
     In the problem, held-out rows have weight 0; `rows` and `weight` are those given, of all rows. `saved` is the
-    `Iterate.state` that an interrupted fit has stored, to go on right after that iterate. `keeps_labels` says whether
-    the classes are those of the present model, if there is one.
+    `Iterate.state` that an interrupted fit has stored, to go on after that iterate. `keeps_labels` says whether the
+    classes are those of the model before the fit.
     """
 
     problem: Problem
@@ -175,25 +175,25 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
 
     @abstractmethod
     def _choose_loss(self, encoded: Any) -> tuple[str, Loss]:
-        """The name of the model's loss, and the loss that is fitted to the columns of scores."""
+        """The name of the loss of the model, and the loss that is fitted to the columns of scores."""
 
     @abstractmethod
     def _iterates(self, task: Task) -> Iterates:
-        """The solver at work, set-up included."""
+        """The iterates of the fit. Set-up belongs here, too, so that it counts as time and can be interrupted."""
 
     def _begun(self, task: Task) -> Iterates:
-        """The iterates, after ``alpha="scale"`` has been turned into a number, which takes a look at the rows."""
+        """The iterates, after ``alpha="scale"`` has been turned into a number, for which rows are read."""
         if task.saved is None and is_scaled(self):
             task.problem.alpha = penalty_of_columns(task.problem, counts_rows=not is_regressor(self))
         return (yield from self._iterates(task))
 
     @abstractmethod
     def _fallback(self, task: Task) -> Any:
-        """The model if there is no time for a single iterate."""
+        """The model of a fit without time for a single iterate."""
 
     @abstractmethod
     def _store(self, task: Task, model: Any) -> None:
-        """Public attributes from a model."""
+        """Set the public attributes of a model."""
 
     @property
     def _alpha(self) -> float:
@@ -225,23 +225,23 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         return bool(getattr(self, "early_stopping", False))
 
     def _held_out_loss(self, task: Task, model: Any) -> float:
-        """Mean loss of a model on the held-out rows, where iterates do not say it themselves."""
+        """Mean loss of a model on the held-out rows, if iterates do not have it."""
         assert task.held_out is not None
         loss = ZeroOneLoss() if task.problem.loss.scale_free else task.problem.loss
         return task.held_out.loss(task.problem.variant(rows=task.rows, shift=None, on_block=nothing, loss=loss), *model)
 
     def _limits(self, task: Task) -> tuple[float, float | None]:
-        """The gap, or measure, at which to stop, and the iterations after which."""
+        """The tolerance and the number of iterations at which to stop."""
         return getattr(self, "tol", 0.0), getattr(self, "max_iter", None)
 
     def _max_iterates(self) -> int | None:
-        """The most iterates that there can be, if that is known beforehand."""
+        """The most iterates that there can be; None if that is not known beforehand."""
         limit = getattr(self, "max_iter", None)
         return None if limit is None or limit == "auto" else math.ceil(limit)
 
     def _n_threads(self, problem: Problem) -> int | None:
-        """Threads of BLAS, by the size of the largest product of an iteration, as small ones are faster on one thread.
-        None is all of them."""
+        """Threads of BLAS, by the largest product of an iteration, as small ones are faster on one thread; None for
+        all."""
         return threads_of_products(problem.rows, problem.n_outputs)
 
     # -- the parts of a fit -----------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         return problem
 
     def _fitted_to(self, rows: Rows, encoded: Any) -> tuple[Loss, Targets]:
-        """The loss, whose name becomes ``loss_``, and y as its targets."""
+        """Set ``loss_``. Gives the loss that is fitted, and y as its targets."""
         self.loss_, loss = self._choose_loss(encoded)
         one_column = loss.label_values is not None or self.loss_ != loss.name
         return loss, encoded.targets(rows, loss.label_values, one_column=one_column)
@@ -294,7 +294,7 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         )
 
     def _resumed(self, task: Task, run: Run, path: Any) -> Task:
-        """The task as a checkpoint has stored it, if there is one; the run is given the checkpoint."""
+        """Give the run its checkpoint. The task goes on from it, if there is one."""
         before, parameters = dict(vars(self)), self.get_params(deep=False)
 
         def found() -> dict[str, Any]:
@@ -315,7 +315,7 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         return replace(task, saved=saved["solver"])
 
     def _callback_bridge(self, task: Task, X: Any, y: Any, metadata: dict[str, Any]) -> Any:
-        """A function that shows each iterate to scikit-learn's callbacks as a finished subtask of the fit."""
+        """A function that reports each iterate to scikit-learn's callbacks, as a finished subtask of the fit."""
         context = self._init_callback_context(max_subtasks=self._max_iterates())
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
 

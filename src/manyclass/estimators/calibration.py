@@ -1,4 +1,4 @@
-"""Probabilities from the scores of losses that have none, by rows that the scores were not fitted to."""
+"""Probabilities for losses that have none, learned from the scores of rows that were left out of fits."""
 
 import warnings
 from collections.abc import Callable
@@ -25,8 +25,8 @@ from manyclass.model.sums import in_copies
 
 N_FOLDS = 5
 PASSES, FEWEST_ROWS, SECONDS_OF_LINK = 40, 1000, 4e-7
-"""Over the rows that a fit takes to be set up and to come near to its end; rows that always are calibrated on, or a
-fifth of all where these are kept aside; and what a link takes for one of them and an output."""
+"""Passes that a fit is expected to take at least; rows that a link is learned from at least (at most a fifth of all, if
+they are kept aside); and seconds of learning a link, per row and output."""
 
 DIGITS = {"xatol": 1e-9}
 
@@ -34,11 +34,10 @@ CALIBRATE: dict[str, list[Any]] = {"calibrate": [StrOptions({"sigmoid", "tempera
 
 
 class CrossCalibrated(LinearClassifier):
-    """Fits five models beside its own, each without a fifth of the rows, and a link to the scores of those rows.
+    """Fits five more models, each without a fifth of the rows, and learns a link from the scores of those rows.
 
-    Scores of models that are cut short have another scale than those of one that is not, or is cut short elsewhere. So
-    where `max_time` is not enough for five more fits, the model itself keeps a tenth of the rows aside, and the link is
-    fitted to its scores of these.
+    A model that is cut short has scores on another scale. So if `max_time` is not enough for five more fits, the model
+    itself leaves out a tenth of the rows, and the link is learned from its scores of these.
 
     `calibration_` has the slopes and offsets by which scores become those of the link, the logistic function of each
     column ("sigmoid", and with several labels) or the softmax of all ("temperature").
@@ -67,7 +66,7 @@ class CrossCalibrated(LinearClassifier):
         return scores * link[0, :] + link[1, :]
 
     def _calibrate(self, task: Task) -> Task:
-        """The task of the model itself; to be called within the run: it takes time and can be interrupted."""
+        """Learn the link, and give the task of the model itself. To be called within the run, as it takes time."""
         if task.saved is not None:  # all came with the checkpoint
             return self._without_aside(task)
         self.__dict__.pop("_aside", None)
@@ -85,7 +84,7 @@ class CrossCalibrated(LinearClassifier):
         else:
             judging, index = _some(task, 0.1 * left / (SECONDS_OF_LINK * n_outputs))
             Z, known = (array[index] for array in found)
-            if self._link == "softmax":  # of the other outputs a sigmoid learns from rows of unknown classes, too
+            if self._link == "softmax":  # a sigmoid per class also learns from rows of classes that a fold has not seen
                 weight = of_known(None if judging.weight is None else to_numpy(judging.weight), known)
                 judging = replace(judging, weight=None if weight is None else judging.rows.asarray(weight))
             self.calibration_ = self._fitted_link(judging, Z)
@@ -106,9 +105,9 @@ class CrossCalibrated(LinearClassifier):
             self.calibration_ = self._fitted_link(judging, to_numpy(self._scores(judging.rows)).astype(np.float64))
 
     def _left_out(self, task: Task) -> tuple[np.ndarray, np.ndarray] | None:
-        """Scores of each row by a model of the other folds, and whether that knows the class of the row.
+        """Scores of each row by the model of the other folds, and whether that has seen the class of the row.
 
-        None where one of these models is cut short by its time.
+        None if one of these models is cut short.
         """
         share = None if self.max_time is None else 0.5 * self.max_time / N_FOLDS
         options = self.get_params(deep=False) | {"calibrate": None, "class_weight": None, "max_time": share}

@@ -1,4 +1,4 @@
-"""The search for a penalty by descents from larger to smaller ones, where sums of squares are not enough."""
+"""The search for a penalty by iterative fits at falling penalties, for losses that moments do not determine."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ from manyclass.model import Problem
 
 _TABLES = ("scores", "likelihoods", "paths", "n_iter")
 SHARPER = 1e-3
-"""Of tol, for fits to few rows that are left out one by one."""
+"""Factor on tol for fits to few rows that are left out one by one."""
 
 
 class DescentSearch(PenaltySearch):
@@ -33,8 +33,8 @@ class DescentSearch(PenaltySearch):
     def iterates(self) -> Iterates:
         plan, clock, saved = self.plan, self.task.clock, self.task.saved
         given, _ = occurring(self.task.problem)
-        # A step for each row left out is one from the minimum, which fits to few rows are far from though their gap is
-        # small: what tells them from it are directions that the loss hardly sees.
+        # Left-out scores are Newton steps from the minimum. Fits to few rows are far from it even with a small gap, in
+        # directions that the loss hardly sees.
         is_wide = given.rows.n_rows <= 2 * given.rows.n_features
         leaves_each_out = plan.mode == "loo" or plan.leave_one_out
         last_tol = self.tol * (SHARPER if is_wide and leaves_each_out else 1.0)
@@ -44,7 +44,7 @@ class DescentSearch(PenaltySearch):
         left = clock.left - (3 * left_out.seconds_left_out(given, rotated=rotate) if plan.mode == "loo" else 0.0)
         n_folds = descent.folds_in_time(method, plan.n_judged, left) if saved is None else saved["n_folds"]
         plan = self._of_folds(n_folds)
-        # One penalty for each output, or one for the least generalised error, takes the whole path.
+        # A penalty for each output, or generalised cross-validation, needs exact fits: without time there is no path.
         is_short = n_folds == 0 or (saved is None and (plan.per_output or plan.mode == "gcv"))
         problem = self._framed(method.row_space if is_short else rotate, leaves_each_out)
         curvature = descent.path_curvature(problem, method, self.task.rng)
@@ -55,7 +55,7 @@ class DescentSearch(PenaltySearch):
             return kind(one, curvature, *given, leader, problem, ratio)
 
         if is_short or (plan.mode == "loo" and saved is None and clock.max_time is not None):
-            # In case there is no time to leave out all rows once, which is long after the fit.
+            # There may be no time to leave out all rows even once, which comes long after the first fit.
             status = yield from self._middle(begin(problem))
             if is_short or status in (Status.MAX_TIME, Status.INTERRUPTED):
                 return Status.INTERRUPTED if status is Status.INTERRUPTED else Status.MAX_TIME
@@ -67,7 +67,7 @@ class DescentSearch(PenaltySearch):
         last: Any = None
         state = partial(self._state, method, curvature, descents, known)
         for last in self._down(descents, known):
-            if saved is None:  # else it is the one that has been yielded before
+            if saved is None:  # otherwise this iterate was yielded before
                 yield replace(last[0], state=state if known["tried"] else None)
             saved = None
         self._check_scores()
@@ -92,16 +92,16 @@ class DescentSearch(PenaltySearch):
         return status or outcome.status
 
     def _of_folds(self, number: int) -> Plan:
-        """The plan, with the first of its folds alone where there is no time for all."""
+        """The plan with the first `number` of its folds, if there is no time for all."""
         if 0 < number < self.plan.n_judged:
             self.plan = replace(self.plan, folds=self.plan.folds[:number])
             self.__post_init__()
         return self.plan
 
     def _framed(self, rotate: bool, leaves_each_out: bool) -> Problem:
-        """The problem that is fitted to, of the frame that is set."""
+        """Set the frame. Gives its problem, which is fitted to."""
         given = self.task.problem
-        # What a tiny penalty leaves of the curvature, and squares of small columns, are rounding in float32.
+        # In float32, small curvatures beside a tiny penalty, and squares of small columns, would be rounding.
         is_small = given.rows.n_rows * given.rows.row_bytes <= BLOCK_BYTES
         self.frame = Frame(
             given, rotate=rotate, wide=leaves_each_out and is_small and left_out.is_exact(given), drops_empty=True
@@ -111,7 +111,7 @@ class DescentSearch(PenaltySearch):
         return self.frame.problem
 
     def _descents(self, begin: Callable[..., Descent], n_saved: int | None) -> list[Descent]:
-        """One of all folds, or one for each with the first as their leader."""
+        """One descent of all folds together, or one for each fold, of which the first is the leader."""
         problem, weights = self.frame.problem, [fold.weight for fold in self.plan.folds]
         together = Together.pays(problem, weights) if n_saved is None else n_saved < len(weights)
         if together:
@@ -125,7 +125,7 @@ class DescentSearch(PenaltySearch):
         return found
 
     def _middle(self, full: Descent) -> Iterates:
-        """Where there is no time to compare three penalties: the middle one, of all rows."""
+        """The fit to all rows at the middle penalty, if there is no time to compare three penalties."""
         alpha = float(self.plan.alphas[len(self.plan.alphas) // 2])
         found = full.attempt(alpha)
         last = found.history[-1].objective if found.history else math.nan
@@ -134,7 +134,7 @@ class DescentSearch(PenaltySearch):
         return found.status
 
     def _refitted(self, problem: Problem, tol: float, start: tuple[Array, Array]) -> Outcome:
-        """To all rows with the best penalty, by the methods that are right for this one fit, from the mean of folds."""
+        """The fit to all rows at the best penalty, from the mean of the folds, by the methods for a single fit."""
         problem.alpha = self.best_alpha
         iterates = in_turn(choose(problem, tol), problem, self.task.rng, start, lambda _: None, clock=self.task.clock)
         return Run(self.task.clock, tol, self.max_iter)(iterates, lambda: start)
@@ -149,13 +149,13 @@ class DescentSearch(PenaltySearch):
     def _state(
         self, method: Method, curvature: Curvature, descents: list[Descent], known: dict[str, Any]
     ) -> dict[str, Any]:
-        """All that a run has to know to go on after a penalty."""
+        """What a checkpoint stores after a penalty."""
         minima = [(list(one.known), one.problem.n_passes) for one in descents]
         held = {name: getattr(self, name) for name in _TABLES} | {"n_folds": self.plan.n_judged}
         return {"method": method, "down": known, "minima": minima, "rng": self.task.rng, "curvature": curvature, **held}
 
     def _resume(self, saved: dict[str, Any], curvature: Curvature, descents: list[Descent]) -> dict[str, Any]:
-        """Bring everything to where it was in another run, and what `_down` knew there."""
+        """Restore the state of another run. Gives what `_down` knew there."""
         self.task.rng.bit_generator.state = saved["rng"].bit_generator.state
         restore(curvature, saved["curvature"])
         for one, (minima, n_passes) in zip(descents, saved["minima"], strict=True):
@@ -165,7 +165,7 @@ class DescentSearch(PenaltySearch):
         return dict(saved["down"])
 
     def _down(self, descents: list[Descent], known: dict[str, Any]) -> Iterator[tuple[Iterate, tuple[Array, Array]]]:
-        """(an iterate, the best model so far of the rows of the frame) for each penalty; the last known one first."""
+        """(iterate, best model so far on the rows of the frame) for each penalty, beginning with the last one known."""
         plan, clock, place, spent = self.plan, self.task.clock, -1, 0.0
         while True:
             tried, values, kept = known["tried"], known["values"], known["kept"]
@@ -188,7 +188,7 @@ class DescentSearch(PenaltySearch):
             try:
                 outcomes = [found for one in descents for found in one.fits(float(alpha))]
             except (OutOfTime, KeyboardInterrupt):
-                if not tried and descents[0].known:  # what the first fit has come to is better than nothing
+                if not tried and descents[0].known:  # an unfinished fit is better than no model
                     yield self._unfinished(descents[0], float(alpha))
                 raise
             for number, outcome in enumerate(outcomes):
@@ -213,7 +213,7 @@ class DescentSearch(PenaltySearch):
             return False
         if "nothing" not in known:
             known["nothing"] = self._of_nothing(descents)
-        # Short models may be right as often as good ones: what a smaller penalty improves they are not.
+        # Accuracy alone may have turned while the likelihood still improves.
         return all(
             descent.has_turned(
                 np.hstack([[[score] for score, _ in nothing], table[:, tried]]),

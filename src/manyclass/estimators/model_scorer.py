@@ -1,4 +1,4 @@
-"""How good scores are: the log loss, the accuracy, or what a scorer of scikit-learn says of them."""
+"""Scores models by the log loss, the accuracy, or a scorer of scikit-learn, from the decision scores of rows."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from manyclass.model import SMOOTH_LOSSES
 
 
 class FromScores(LinearClassifier):
-    """A classifier whose rows are the scores themselves, so that scorers may ask it for whatever they want.
+    """A classifier whose rows are decision scores, for scorers that call its methods.
 
     It has the classes, the loss and the link of its owner.
     """
 
     def __init__(self, owner: LinearClassifier):
         self.owner, self.multilabel_, self.loss_ = owner, owner.multilabel_, owner.loss_
-        # Scorers take two labels for two classes, and would look at the probabilities of the second alone.
+        # With two classes, scorers would only use the probabilities of the second of two labels.
         self.classes_ = np.eye(int(owner.classes_.shape[0])) if owner.multilabel_ else owner.classes_
 
     def _fitted_rows(self, X: Any) -> Rows:
@@ -39,7 +39,7 @@ class FromScores(LinearClassifier):
 
 
 def knowing(scorer: Any, classes: Any) -> Any:
-    """The scorer told all classes where it would take them from the rows, of which a fold may have none of a class."""
+    """The scorer with all classes as ``labels``, if it takes these: the rows of a fold may lack a class."""
     function = getattr(scorer, "_score_func", None)
     parameters = () if function is None else signature(function).parameters
     if "labels" not in parameters:
@@ -53,6 +53,7 @@ def knowing(scorer: Any, classes: Any) -> Any:
 
 
 def takes_weights(scorer: Any) -> bool:
+    """Whether a scorer accepts sample weights."""
     parameters = signature(scorer._score_func).parameters
     named = "sample_weight" in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
     # scikit-learn's area of one class against one refuses them.
@@ -60,9 +61,9 @@ def takes_weights(scorer: Any) -> bool:
 
 
 class ModelScorer:
-    """Scores of models, larger for better, from the scores that they give to rows.
+    """Scores models, larger for better, from their decision scores Z of rows.
 
-    Without `scoring` it is the log loss for softmax and logistic, and the accuracy otherwise. Scorers that take no
+    Without `scoring` it takes the log loss for softmax and logistic, and the accuracy otherwise. Scorers that accept no
     weights are given none.
     """
 
@@ -90,14 +91,14 @@ class ModelScorer:
         return self.of_rows is not None
 
     def of_likelihood(self) -> ModelScorer | None:
-        """By the log loss, where the model has one and the score is another."""
+        """The same by the log loss, if the model has one and the score is another; else None."""
         loss = SMOOTH_LOSSES[self.classifier.loss_]
         if not loss.probabilistic or loss.has_kinks or self.of_rows == self.log_likelihood:
             return None
         return ModelScorer(self.classifier.owner, "neg_log_loss", self.encoded)
 
     def one_column(self, Z: Array) -> Array:
-        """Two columns of two classes as one, as models are stored."""
+        """The scores of two classes as one column, as models are stored."""
         return Z[:, 1:] - Z[:, :1] if self.encoded.is_binary and int(Z.shape[1]) == 2 else Z
 
     def truth(self, index: np.ndarray | slice, encoded: Labels | None = None) -> np.ndarray:
@@ -106,11 +107,11 @@ class ModelScorer:
         return to_numpy(encoded.guide)[index]
 
     def values(self, Z: Array, truth: np.ndarray) -> np.ndarray | None:
-        """The score of each row, where the score is a mean of these."""
+        """The score of each row, if the score is a mean over rows; else None."""
         return None if self.of_rows is None else self.of_rows(self.one_column(Z), truth)
 
     def score(self, Z: Array, truth: np.ndarray, weight: np.ndarray | None) -> Any:
-        """The score of rows: one, or one for each output."""
+        """The score of some rows: a number, or one for each output."""
         values = self.values(Z, truth)
         if values is not None:
             return np.average(values, axis=0, weights=weight)
@@ -121,12 +122,12 @@ class ModelScorer:
         return float(self._scorer(self.classifier, Z[keep], y, **options))
 
     def judged(self, Z: Array, truth: np.ndarray, weight: np.ndarray | None) -> tuple[Any, np.ndarray | None]:
-        """The score, and those of the rows that count, where it is a mean of these."""
+        """The score, and the scores of the rows of positive weight, if it is a mean of these."""
         values = self.values(Z, truth)
         return self.score(Z, truth, weight), values if values is None or weight is None else values[weight > 0]
 
     def log_likelihood(self, Z: Array, truth: np.ndarray) -> Any:
-        """Of each row, its labels together where there are several."""
+        """The log likelihood of each row; several labels are summed."""
         P = to_numpy(self.classifier._link_probabilities(Z))
         least = np.finfo(P.dtype).eps  # as scikit-learn's log loss: one row must not outweigh all others
         if truth.ndim == 2:

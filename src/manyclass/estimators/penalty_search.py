@@ -1,4 +1,4 @@
-"""The search for a penalty: models along a path, judged by rows they have not seen, and the model that is kept."""
+"""The search for a penalty: models along a path are scored on rows they have not seen, and the best is kept."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
@@ -16,35 +16,35 @@ from manyclass.fit import Iterates
 from manyclass.fit.folds import Fold, known_to_fold, mean_scores, of_known
 
 PATH_BYTES = 1 << 28
-"""Memory up to which the coefficients of every fold and penalty are kept."""
+"""The coefficients of all folds and penalties are kept if they take no more than this."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked for."""
+    """What a search has to do."""
 
     alphas: np.ndarray  # descending
-    folds: list[Fold]  # empty where every row is left out in turn
-    outside: Labels | None  # of rows that were given to judge
+    folds: list[Fold]  # empty if every row is left out in turn, or none
+    outside: Labels | None  # labels of validation rows that were given
     mode: str  # "folds", "loo" or "gcv"
     per_output: bool
     leave_one_out: bool
     n_refits: int
-    judging_weight: np.ndarray | None = None  # of the rows of the fit where they judge
-    of_sums: bool = False  # alphas are of a sum over all rows: alpha·S/S_f in a fold whose rows weigh S_f
-    is_whole: bool = False  # every alpha is tried, where the score has turned too
-    by_known: bool = False  # rows of classes that no row of a fold is fitted to do not judge there
+    judging_weight: np.ndarray | None = None  # weights of the rows in scores
+    of_sums: bool = False  # alphas belong to a sum over rows: a fold whose rows weigh S_f has alpha·S/S_f
+    is_whole: bool = False  # try every alpha, even after the score has turned
+    by_known: bool = False  # rows do not count in the score of a fold whose fit has no row of their class
     refits: bool = True  # to all rows, with the best penalty; else the model is the mean of those of the folds
 
     @property
     def n_judged(self) -> int:
-        """Rows of ``scores_``."""
+        """Number of rows of ``scores_``."""
         return max(len(self.folds), 1)
 
 
 @dataclass(frozen=True)
 class Selected:
-    """A model, and what is known of the others."""
+    """The model that is kept, and the scores of all."""
 
     coef: Array
     intercept: Array
@@ -59,7 +59,7 @@ class Selected:
 
 @dataclass
 class PenaltySearch(ABC):
-    """Yields the best model so far after each step; how the models come about is for subclasses to say."""
+    """Yields the best model so far after each step. Subclasses fit the models."""
 
     task: Task
     scorer: ModelScorer
@@ -77,7 +77,7 @@ class PenaltySearch(ABC):
         problem, plan = self.task.problem, self.plan
         shape: tuple[int, ...] = (plan.n_judged, len(plan.alphas))
         self.scores = np.full((*shape, problem.n_outputs) if plan.per_output else shape, np.nan)
-        # A search that does not end early needs no second opinion.
+        # The log loss also decides when a search ends early.
         self.likelihoods, likelihood = np.full(shape, np.nan), None if plan.is_whole else self.scorer.of_likelihood()
         self.scorers = [self.scorer] if likelihood is None else [self.scorer, likelihood]
         self.n_iter = np.ones(shape, dtype=np.int32)
@@ -92,7 +92,7 @@ class PenaltySearch(ABC):
 
     @property
     def best_place(self) -> Any:
-        """In `alphas`, of the largest with the best mean score: one, or one for each output."""
+        """The place in `alphas` of the largest penalty with the best mean score: one, or one for each output."""
         mean = mean_scores(self.scores)
         return np.argmax(np.where(np.isnan(mean), -np.inf, mean), axis=0)
 
@@ -101,7 +101,7 @@ class PenaltySearch(ABC):
         return self.plan.alphas[self.best_place] if self.plan.per_output else float(self.plan.alphas[self.best_place])
 
     def selected(self, model: tuple[Array, Array], alpha: Any = None, **more: Any) -> Selected:
-        """The model, of the rows of the frame, with all that was found."""
+        """A model on the rows of the frame, as the result of the search."""
         found = self.best_alpha if alpha is None else alpha
         if self.plan.per_output:
             found = np.broadcast_to(found, (self.task.problem.n_outputs,)).copy()
@@ -110,17 +110,18 @@ class PenaltySearch(ABC):
         return Selected(*self.frame.lift(*model), found, self.plan.alphas, scores, paths, n_iter, **more)
 
     def alpha_of(self, alpha: float, weight: float) -> float:
-        """The penalty of a mean over rows that weigh so much."""
+        """The penalty of the objective, a mean, for rows of total weight `weight`."""
         return float(alpha) * (self.task.problem.total_weight / weight if self.plan.of_sums else 1.0)
 
     def keep(self, fold: int, place: int, model: tuple[Array, Array]) -> None:
-        """Enter a model into the path."""
+        """Enter a model into `paths`, if these are kept."""
         if self.paths is None:
             return
         W, b = (to_numpy(part) for part in self.frame.lift(*model))
         self.paths[fold, place] = np.hstack([W.T, b[:, None]]) if self.task.problem.fit_intercept else W.T
 
     def truth_and_weight(self, fold: Fold) -> tuple[np.ndarray, np.ndarray | None]:
+        """Labels and weights of the rows that score the fit of a fold."""
         if fold.rows is not None:
             return self.scorer.truth(fold.index, self.plan.outside), None
         weight, truth = self.plan.judging_weight, self.scorer.truth(slice(None))

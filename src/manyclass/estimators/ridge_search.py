@@ -1,4 +1,4 @@
-"""The search for a penalty of the squared loss: exactly, and all from one decomposition."""
+"""The search for a penalty of the squared loss: exact, from one decomposition for all penalties."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -19,11 +19,11 @@ from manyclass.fit.folds import Fold, mean_scores
 from manyclass.model import Problem
 
 ROUNDING = 10.0
-"""Units in the last place of the largest eigenvalue."""
+"""Eigenvalues below so many units in the last place of the largest are rounding."""
 
 
 class RidgeSearch(PenaltySearch):
-    """Exactly, from moments."""
+    """Fits from moments, exactly."""
 
     def iterates(self) -> Iterates:
         given, plan, alphas = self.task.problem, self.plan, self.plan.alphas
@@ -59,7 +59,7 @@ class RidgeSearch(PenaltySearch):
         return Status.FINISHED
 
     def _paths(self, given: Problem, *, wide: bool) -> tuple[RidgePath, list[Moments]]:
-        """Of all rows, and the moments of those of each fold."""
+        """The path of all rows, and the moments of the rows that each fold fits."""
         self.frame = Frame(given, rotate=occurring(given)[0].rows.has_row_space, wide=wide, drops_empty=True)
         problem = self.frame.problem
         what = f"The second moments of {problem.rows.n_features} columns"
@@ -68,7 +68,7 @@ class RidgeSearch(PenaltySearch):
         return RidgePath(full, problem.fit_intercept), list(fitted)
 
     def _models(self, path: RidgePath, alphas: Iterable[Any]) -> Iterator[tuple[Array, Array]]:
-        """W and b of the rows of the frame, in their dtype."""
+        """W and b at each penalty, on the rows of the frame, in their dtype."""
         problem, xp = self.frame.problem, self.frame.problem.xp
         for W, b in path.coefficients([problem.rows.asarray(alpha, dtype=xp.float64) for alpha in alphas]):
             yield xp.astype(W, problem.rows.dtype), xp.astype(problem.unshifted(W, b), problem.rows.dtype)
@@ -84,7 +84,7 @@ class RidgeSearch(PenaltySearch):
             self.scores[number, place] = self.scorer.score(self.frame.scores(fold, *model), truth, weight)
 
     def _leave_one_out(self, path: RidgePath) -> None:
-        """Scores of single rows are summed where these decide, and otherwise kept for every penalty."""
+        """Score every penalty. If the score is a mean over rows, it is summed; else the scores of all rows are kept."""
         problem, alphas, scorer, weight = self.frame.problem, self.plan.alphas, self.scorer, self.plan.judging_weight
         n = problem.rows.n_rows
         if scorer.knows_rows:
@@ -111,13 +111,13 @@ class RidgeSearch(PenaltySearch):
 
 
 def seconds_of_ridge(problem: Problem) -> float:
-    """Until the first model: those of the moments, and of a decomposition."""
+    """Estimated seconds until the first model: moments and a decomposition."""
     shape = Shape.of(problem)
     return min(shape.gram_of_rows(), shape.gram(shape.n)) + _seconds_of_spectrum(problem)
 
 
 def memory_of_ridge(problem: Problem) -> float:
-    """Bytes of a matrix, its eigenvectors, and what these are made from."""
+    """Bytes of the moments, their eigenvectors, and the workspace."""
     return 3 * 8.0 * min(occurring(problem)[0].rows.shape) ** 2
 
 

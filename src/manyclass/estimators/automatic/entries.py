@@ -13,16 +13,16 @@ from manyclass.estimators.automatic.rounds import Parts
 from manyclass.estimators.automatic.scores import THRESHOLDS, Score, mean_score
 
 NOTHING = 0.005
-"""Share of errors within two standard errors of none that leaves nothing to gain."""
+"""A model leaves nothing to gain if its share of errors, plus two standard errors, is below this."""
 QUICK = 1.0
-"""Seconds that are not worth saving on few rows."""
+"""A fit to fewer rows than columns may take so many seconds in any case."""
 CLEARLY = 3.0
-"""Standard errors of a difference that is hardly due to chance."""
+"""A difference of so many standard errors is hardly due to chance."""
 
 
 @dataclass(eq=False)
 class Entry:
-    """A candidate, and what became of it."""
+    """A candidate, with its last fit and its scores."""
 
     candidate: Candidate
     expected: float  # seconds of a fit to `n_rows` rows: estimated at first, then those of the last fit
@@ -140,7 +140,7 @@ class Entry:
 
     @property
     def is_flawless(self) -> bool:
-        """Whether many rows do not tell it from one that makes no errors."""
+        """Whether it may make no errors at all, by enough rows."""
         error, deviation = 1.0 - self.accuracy, self.standard_error
         return error <= deviation and error + 2.0 * deviation <= NOTHING
 

@@ -24,11 +24,11 @@ from manyclass.features.landmarks import RowsTooFarError
 from manyclass.fit import Status
 
 FIRST_SHARE = 0.3
-"""The share of the search's time that a first round may take if it has more rows than the smallest one."""
+"""Share of the time of the search that the first round may take, if it is not the smallest."""
 SEARCH = 0.7
 """Share of the time that the search may take; the rest is for the fit to all rows."""
 OVERRUN = 4.0
-"""A fit may take so many times its expected seconds, or its share of half of the time that is left if that is more."""
+"""A fit may take so many times its expected seconds; or its share of half of the remaining time, if that is more."""
 
 Watch = Callable[[Entry, int, Entry | None], AbstractContextManager[None]]
 
@@ -56,7 +56,7 @@ class Halving:
         self.watch: Watch = lambda entry, n_rows, best: nullcontext()
 
     def affordable(self, rounds: list[Parts], entries: list[Entry], enough: float) -> list[Parts]:
-        """The rounds without those that have too few rows, as far as there is time to begin with more."""
+        """The rounds from the first with `enough` rows on; from an earlier one if there is no time to begin there."""
         most = FIRST_SHARE * (self.search_end - time.perf_counter())
         sizes = [len(next(iter(parts.values()))[0]) for parts in rounds]
         first = next((place for place, size in enumerate(sizes) if size >= enough), max(len(rounds) - 1, 0))
@@ -65,7 +65,7 @@ class Halving:
         return rounds[first:]
 
     def run(self, entries: list[Entry], rounds: list[Parts]) -> list[Entry]:
-        """All entries that were tried: those of the last round, the best first, then those of earlier ones likewise."""
+        """All entries that were tried: those of the last round, the best first, then those of earlier rounds."""
         entries = sorted(entries, key=lambda one: (not one.candidate.is_linear, one.expected))
         alive = list(entries)
         if rounds and sum(one.seconds_with(rounds[0]) for one in alive) > self.search_end - time.perf_counter():
@@ -99,14 +99,14 @@ class Halving:
             going_on = self.ranking.going_on(tried)
             for one in tried if parts is not rounds[-1] else ():
                 if one not in going_on:
-                    one.forget()  # what may be large, and is wanted again where there is no time to fit another
-            # The most promising family first, as there may be no time for all, and in each the largest penalty first.
+                    one.forget()  # models may be large; those that go on may be needed as they are
+            # The most promising family first, as there may be no time for all. In a family, the largest penalty first.
             families = list(dict.fromkeys(one.kin for one in going_on))
             alive = sorted(going_on, key=lambda one: (families.index(one.kin), entries.index(one)))
         return ranked
 
     def _beside(self, tried: list[Entry], entries: list[Entry], asked: list[Entry], last: Parts | None) -> Entry | None:
-        """What to try next to the best; in the last round kernels only if `max_time` leaves a fit to all rows."""
+        """What to try next to the best. In the last round, kernels only if `max_time` leaves time for the final fit."""
         if not tried or self.stopped:
             return None
         best = self.ranking.best(tried)
@@ -121,8 +121,10 @@ class Halving:
         return neighbours.other_kernel(self.ranking.best, tried, entries, asked) if has_time else None
 
     def _can_be_last(self, alive: list[Entry], tried: list[Entry], parts: Parts) -> bool:
-        """Whether to go straight to all rows, as no round takes away one of the last two. Not where the smallest
-        penalty was the best: that may only be due to few rows, which a few more can show in less time."""
+        """Whether to go straight to the last round, as no round removes one of the last two entries.
+
+        Not if the smallest penalty was the best: that may be due to few rows, and a few more show it in less time.
+        """
         if len(alive) > FINALISTS or self._needed_to_end(alive, parts) > self.end - time.perf_counter():
             return False
         best = self.ranking.best(tried)
@@ -130,20 +132,21 @@ class Halving:
         return not others or min(others) < best.candidate.alpha
 
     def _needed_to_end(self, alive: list[Entry], parts: Parts) -> float:
-        """Seconds of a round and of the final fit, which has at least the time that is set aside for it."""
+        """Seconds of a round and of the final fit, which takes at least the time that is set aside for it."""
         in_round = sum(one.seconds_with(parts) for one in alive)
         return in_round + max(alive[0].seconds_along(self.all_rows.n_rows), self.end - self.search_end)
 
     def _is_worth(self, alive: list[Entry], parts: Parts) -> bool:
-        """Whether another round can change the choice, and leaves the time to fit that.
+        """Whether another round can change the choice, and leaves time for the final fit.
 
-        Generated features gain more from all rows and more features than from a choice between the last few."""
+        Generated features gain more from a final fit to all rows than from a choice between the last few entries.
+        """
         leader = self.ranking.best(alive)
         if alive[0].candidate.is_linear:
             return self._has_time([leader], leader.seconds_with(parts), self.search_end)
         if len(alive) == 1 and self.end == np.inf:
-            return False  # with a limit, the time that is left is for others, tried next to it
-        # If a linear model may win in the end, which is fitted in no time, more rows can judge the leader.
+            return False  # with a limit, the remaining time is for neighbours of the entry
+        # If a linear model may still win, there is time for more rows, as its final fit takes hardly any.
         near = [one for one in alive if one.accuracy >= leader.accuracy - leader.standard_error]
         is_left = any(one.candidate.is_linear and leader.has_more_loss(one) for one in near)
         if is_left and leader.seconds_with(parts) <= (left := SEARCH * (self.end - time.perf_counter())):
@@ -159,8 +162,10 @@ class Halving:
         return False
 
     def _with_time(self, alive: list[Entry], parts: Parts) -> tuple[Entry, list[Entry]]:
-        """The best so far, and those that there is time for, chosen from the best on, in their order. Without the best,
-        others would be compared with the score of a model of fewer rows."""
+        """The best entry so far, and the entries that there is time for, in their order.
+
+        Time is given to the best first, which is always among them: the others are compared with it.
+        """
         going_on: list[Entry] = []
         left = self.search_end - time.perf_counter()
         for one in sorted(alive, key=self.ranking.key, reverse=True):
@@ -223,23 +228,25 @@ class Halving:
         return tried
 
     def _let_go(self, kernels: list[Entry]) -> None:
-        """Drop large models, but not the best two, which may be taken as they are if there is no time for a fit."""
+        """Drop models, which may be large, except the best two, which are taken if there is no time for a final fit."""
         kept = {self.ranking.best(kernels), min(kernels, key=lambda one: one.log_loss)} if kernels else set()
         for one in kernels:
             one.model = one.model if one in kept else None
 
     def _is_dear(self, entry: Entry, parts: Parts, tried: list[Entry]) -> bool:
-        """Whether, with one label per row, least squares or hinges take longer than all of softmax so far; on few rows,
-        longer than a while."""
+        """Whether least squares or hinges, with one label per row, would take longer than all fits of softmax so far.
+
+        With fewer rows than columns, they may take `QUICK` seconds in any case.
+        """
         is_beside = not entry.candidate.family or entry.candidate.has_temperature
         is_alone = entry.candidate.is_linear and is_beside and self.ranking.has_one_label
         most = max(QUICK * len(parts) * self.seen.is_wide, sum(one.seconds for one in tried if one.candidate.can_go_on))
         return is_alone and bool(tried) and entry.seconds_with(parts) > most
 
     def _try(self, entry: Entry, parts: Parts) -> None:
-        """Fit and judge an entry on each part for which an earlier round has not done so.
+        """Fit and score an entry on each part that has no score from an earlier round.
 
-        It stays as it was if it is stopped before the first part is judged.
+        If that is stopped before the first part is scored, the entry stays as it was.
         """
         known = entry.scores
         scores = {number: known[number] for number in parts if number in known}
@@ -249,8 +256,8 @@ class Halving:
         started, n_fits, judging = time.perf_counter(), 0, 0.0
         try:
             for number in left_out:
-                # At a tiny penalty many models fit the rows as well. The one to find is where a path of penalties on
-                # the same rows leads; a start from a model of fewer rows might end at another.
+                # At a tiny penalty many models fit the rows equally well. The one to find is at the end of a path of
+                # penalties on the same rows; from a model of fewer rows the fit might end at another.
                 entry.leader, start = self.last_fits.get((entry.candidate.family, number), (None, None))
                 if entry.leader is not None and entry.leader.candidate.alpha < entry.candidate.alpha:
                     entry.leader = start = None
@@ -278,8 +285,10 @@ class Halving:
             entry.expected, entry.judging = (spent - judging) / n_fits, judging / n_fits
 
     def _gap_near(self, leader: Entry | None) -> float:
-        """A gap in proportion to the loss at the penalty before, where that is small. Without one, fewer rows than
-        columns take a smaller gap, as models fit them well that are still far from the minimum."""
+        """The gap to fit to: proportional to the loss of the leader, if that is small.
+
+        Without a leader, fewer rows than columns take a smaller gap, as models far from the minimum fit them well.
+        """
         if leader is None:
             return NEARER if self.seen.is_wide else GAP
         zero = math.log(2 if self.seen.y.ndim == 2 else len(self.classes))

@@ -1,4 +1,4 @@
-"""What a search chooses, and the fit of that to all rows, or to as many as there is time for."""
+"""The final choice of a search, and its fit to all rows, or to as many as there is time for."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from manyclass.features.landmarks import RowsTooFarError
 from manyclass.fit import Status
 
 FEWEST_SHARE = 0.25
-"""Without time for all features and all rows, generated features are cut down to this share before rows are."""
+"""If there is no time for all, generated features are cut down to this share before rows are."""
 FEWEST_PASSES = 3.0
-"""A linear fit that is cut short has to get through so many passes over all rows; else it is fitted to fewer rows."""
+"""A linear fit to all rows that would be cut short before so many passes is made to fewer rows instead."""
 MOST_AVERAGED = 6
-"""Kernels whose models are averaged, at most, as each costs time in every prediction."""
+"""Kernels whose models are averaged, at most: each costs time in every prediction."""
 AVERAGING = 0.9
-"""Share of the time left that a fit which uses it up, such as of an average, is planned for."""
+"""A fit that may use up all time, such as that of an average, is planned for this share of it."""
 UNTIL_CUT_SHORT = {"early_stopping": True, "n_iter_no_change": 10**9}
-"""Parameters of a fit that goes on until its time is over, and keeps the model that is best on held-out rows."""
+"""Parameters of a fit that runs until its time is over, and keeps the best model on held-out rows."""
 STOPPED, NO_TIME = "the search was stopped", "there was no time for all"
 
 
 class Search(Halving):
-    """Successive halving, the choice that follows from it, and the fit of that."""
+    """Successive halving, the choice between the entries of its last round, and the final fit."""
 
     def choose(self, ranked: list[Entry]) -> Entry:
         """The entry to take (see `Ranking.choice`), with a line in `why`."""
@@ -40,8 +40,8 @@ class Search(Halving):
     def averaged(self, chosen: Entry, ranked: list[Entry]) -> Entry:
         """A mean of models on the features of several kernels, if it has clearly less log loss than the chosen one.
 
-        The best kernels come first. Of the means that there is time for, the largest is taken that the rows do not tell
-        from the best.
+        The best kernels come first. Of the means that there is time for, the largest is taken that is within the error
+        of judging of the best.
         """
         kernels = [one for one in ranked if self._can_be_averaged(one, chosen)]
         left, n, means = self.end - time.perf_counter(), self.all_rows.n_rows, list[Entry]()
@@ -78,7 +78,7 @@ class Search(Halving):
         )
 
     def refit(self, entry: Entry) -> Any:
-        """The model of all rows, or of as many as there is time for, drawn at random."""
+        """The model of all rows, or of as many random ones as there is time for."""
         left, n = self.end - time.perf_counter(), self.all_rows.n_rows
         try:
             if not self.stopped:
@@ -127,7 +127,7 @@ class Search(Halving):
         if not entry.candidate.is_linear and share >= FEWEST_SHARE:
             self.why.append(f"It has {100 * share:.0f} % of its features: {NO_TIME}.")
             return fitted(entry.candidate.built(n, left, share=share))
-        # A sample of a file may be a small part of it.
+        # Rows of a file are worth a short fit to all: the sample may be a small part of it.
         if entry.passes_in(left, n) >= FEWEST_PASSES and (entry.can_go_on or self.all_rows is not self.seen):
             if not entry.can_go_on:
                 self.why.append("It is fitted to all rows for as long as there was time.")
@@ -147,8 +147,11 @@ class Search(Halving):
         return self.seen.fit(entry.candidate.built(n, left), entry.candidate.scaling, self.seen.some(n))
 
     def _from_fewer_rows(self, entry: Entry, left: float) -> Any:
-        """A fit that begins at the model of fewer rows, and keeps what is best on held-out rows. Cut short, it
-        may be worse than its start: with a tiny penalty the first steps make coefficients too large."""
+        """A fit to all rows that begins at the model of fewer rows.
+
+        If it is cut short it may end worse than it began, as the first steps make coefficients too large at a tiny
+        penalty. So it first keeps the best model on held-out rows.
+        """
         n, scaling, start = self.all_rows.n_rows, entry.candidate.scaling, entry.model
         usual = {name: start.get_params(deep=False)[name] for name in UNTIL_CUT_SHORT}
         until = entry.candidate.built(n, AVERAGING * left, start).set_params(**UNTIL_CUT_SHORT)
@@ -159,8 +162,11 @@ class Search(Halving):
         return model if again.status_ is Status.MAX_TIME else again
 
     def _along(self, path: list[Entry], share: float) -> Any:
-        """The fit along the path of penalties on which the choice was judged. At a tiny penalty many models fit the
-        rows as well, and where a fit begins decides where it ends; and a path is faster than a fit at its end alone."""
+        """Fits along the path of penalties on which the choice was judged.
+
+        At a tiny penalty many models fit the rows equally well, and the start decides which one is found. A path is
+        also faster than a fit at its end alone.
+        """
         if len(path) > 1:
             self.path = [one.candidate.model.alpha for one in path[:-1]]
             told = f"from alpha={self.path[0]:.2g} down, each fit beginning where the one before ended"
@@ -174,7 +180,7 @@ class Search(Halving):
         return model
 
     def _of_some(self, entry: Entry) -> Any:
-        """Its last model, or a new one if that was not kept, or does not know all classes."""
+        """The last model of an entry, or a new one if that was not kept, or does not know all classes."""
         if entry.model is not None and len(entry.model.classes_) == len(self.classes):
             return entry.model
         n = max(entry.n_rows, len(self.classes))
@@ -182,7 +188,7 @@ class Search(Halving):
         return self.seen.fit(built, entry.candidate.scaling, self.seen.some(n))
 
     def _share(self, entry: Entry, left: float) -> float:
-        """How many times the features it was judged with: more than 1 if there is a time limit and time is left."""
+        """Factor on the number of features that it was judged with: above 1 if a time limit leaves time for more."""
         if not entry.scores or not np.isfinite(left):
             return 1.0
         n, most = self.all_rows.n_rows, entry.candidate.most_share(self.all_rows.n_rows)

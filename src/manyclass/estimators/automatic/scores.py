@@ -1,4 +1,4 @@
-"""How candidates are judged by rows that they were not fitted to, alone and averaged."""
+"""Scores of candidates, and of averages of them, on rows that they were not fitted to."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from manyclass.data.rows import to_numpy
 from manyclass.estimators.calibration import best_slope
 
 EVIDENCE_BYTES = 1 << 25
-"""Log-probabilities of a model for the rows that judge it are kept up to this size."""
+"""The log-probabilities of a model on the rows that judge it are kept if they take no more than this."""
 MOST_FOR_TEMPERATURE = 2000
 """Rows that a temperature is learned from, at most."""
 THRESHOLDS = (0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
-"""Probabilities from which on a label may be predicted: where labels are rare, 1/2 misses many of those present."""
+"""Thresholds for the prediction of a label: if labels are rare, 1/2 misses many of them."""
 
 
 class Score(NamedTuple):
@@ -42,8 +42,7 @@ def score(model: Any, X: Any, y: np.ndarray, classes: np.ndarray, weight: np.nda
 def learn_temperature(model: Any, X: Any, y: np.ndarray, weight: np.ndarray | None = None) -> None:
     """Give a model probabilities, at the temperature with the least log loss on the rows that judge it.
 
-    It is a single number, so these rows still judge fairly. The five more fits that learn it from rows left out are for
-    the model that is taken.
+    As that is a single number, the rows still judge fairly. Only the final model learns it by five more fits.
     """
     codes = np.minimum(np.searchsorted(model.classes_, y), len(model.classes_) - 1)
     index = np.flatnonzero(np.asarray(model.classes_)[codes] == y)[:MOST_FOR_TEMPERATURE]
