@@ -1,4 +1,4 @@
-"""Least-squares calibration: which combination of simple functions of the predictions comes nearest to the targets."""
+"""Calibration by least squares: the combination of simple functions of the predictions nearest to the targets."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -18,26 +18,26 @@ from manyclass.model.problem import Problem
 from manyclass.model.sets import ConvexSet
 
 WIDE_FEATURES = 1024
-"""Basis columns up to which they are summed in float64: powers of the same number are far from orthogonal."""
+"""Up to so many basis columns, sums are in float64, as powers of the same number are far from orthogonal."""
 MOST_ROWS = 1024
-"""Of a block that is summed between two looks at the clock: with 9000 basis columns they take a second or two."""
+"""Rows that are summed between two looks at the clock: with 9000 basis columns they take a second or two."""
 RIDGE = 1e-8
-"""Penalty relative to the mean variance of the basis columns: enough to settle what rounding would decide."""
+"""Penalty relative to the mean variance of the basis columns: enough that rounding does not decide."""
 OF_ROUNDING = 0.1
-"""Another, in units of the precision of the predictions and of the mean square of the basis columns, so that what large
-coefficients that cancel make of rounding stays small: at most its root."""
+"""Another penalty, relative to the precision of the predictions times the mean square of the basis columns. Large
+coefficients that cancel amplify rounding; with this penalty to no more than its root."""
 
 ROWS_A_FUNCTION = 10
-"""Rows for each of more functions than that, and of those of several labels per row, below which each output has
-functions of its own prediction alone: what p functions learn of the noise of n rows is p/n of it, and takes n·p². Of
-fewer functions of classes, which tell of each other, larger penalties leave less of it."""
+"""With more than `WIDE_FEATURES` functions, or several labels per row, the joint fit takes so many rows per function;
+with fewer rows, each output has functions of its own prediction only. p functions fit a share p/n of the noise of n
+rows, and take n·p². For fewer functions of exclusive classes, larger penalties reduce that share."""
 MATRICES, DECOMPOSITION = 6, 4
-"""Of the size of their Gram matrix that fitting functions keeps; and how many times as long as flops say solving takes,
-where rounding makes it decompose that matrix."""
+"""Matrices of the size of the Gram matrix of the functions that a fit holds; and factor on the time of solving, if
+rounding makes it decompose that matrix."""
 
 Map = tuple[Array, Array]
-"""Coefficients of shape (n_functions·n_outputs, n_outputs), or (n_functions, n_outputs) where each output has functions
-of its own, and an intercept."""
+"""Coefficients of shape (n_functions·n_outputs, n_outputs), or (n_functions, n_outputs) if each output has functions of
+its own prediction only; and an intercept."""
 
 
 class Calibrator:
@@ -59,14 +59,13 @@ class Calibrator:
     def fit(self, problem: Problem, V: Any) -> Map:
         """argmin_{M, c} Σ s_i ‖y_i − M u_i − c‖².
 
-        What is solved for is the change from M G(v) = v, with a trace of a ridge: predictions on the simplex make the
-        functions linearly dependent, and a ridge step from the identity still never raises the error. With fewer rows
-        than functions, where every answer could be met exactly, or ten for each of very many or of several labels per
-        row, or where their Gram matrix does not fit into memory, each output is fitted by functions of its own
-        prediction alone.
+        It solves for the change from M G(v) = v, with a tiny ridge: predictions on the simplex make the functions
+        linearly dependent, and a ridge step from the identity still never raises the error. If rows are too few for
+        the functions of all outputs, or their Gram matrix does not fit into memory (see `is_joint`), each output is
+        fitted by functions of its own prediction only.
 
-        The ``on_block`` of the problem is called between blocks of rows, and before the equations are solved with the
-        seconds that this may take. Where the rows lie in parts, V is what `Problem.map` gives of each.
+        The ``on_block`` of the problem is called between blocks of rows, and, with the expected seconds, before the
+        equations are solved. For rows in parts, V is what `Problem.map` gives.
         """
         n, width = problem.rows.n_rows, problem.n_outputs * len(self.basis)
         if not is_joint(problem, width):
@@ -94,7 +93,7 @@ class Calibrator:
 
 
 def is_joint(problem: Problem, width: int) -> bool:
-    """Whether every output is fitted by all of so many functions."""
+    """Whether every output is fitted by the functions of all outputs, `width` in number."""
     needed = width if width <= WIDE_FEATURES and problem.targets.exclusive else ROWS_A_FUNCTION * width
     has_room = MATRICES * 8.0 * width**2 <= room_for(problem.memory_limit)
     return has_room and problem.effective_rows(problem.weight) >= needed
@@ -108,7 +107,7 @@ def overwrite(part: Problem, V: Array, calibrator: Calibrator, fitted: Map) -> N
 
 
 def sums_of_all(part: Problem, V: Array, calibrator: Calibrator) -> Moments:
-    """Of all functions, and of how far the predictions are from the targets."""
+    """The moments of all functions, with targets less predictions as responses."""
     rows, targets, sample_weight = DenseRows(V), part.targets, part.weight
     present = present_rows(rows.n_rows, sample_weight)
     if 0 < len(present) < rows.n_rows:  # rows that are left out take as many products as others
@@ -135,7 +134,7 @@ def sums_of_all(part: Problem, V: Array, calibrator: Calibrator) -> Moments:
 
 
 def _step(moments: Moments, width: int, precision: float) -> tuple[Array, Array]:
-    """The change of M and c, with a trace of a ridge; of sums in float32 with what their rounding asks for."""
+    """The change of M and c, with a tiny ridge; for sums in float32 with one that fits their rounding."""
     xp = array_namespace(moments.xx)
     if width > WIDE_FEATURES:
         coef = Metric(moments.covariance, precision).solve(moments.cross_covariance)
@@ -165,7 +164,7 @@ class SumsOfEach:
 
 
 def sums_of_each(part: Problem, V: Array, calibrator: Calibrator) -> SumsOfEach:
-    """Of the functions of each output, and last of how far the predictions are from the targets."""
+    """Sums for each output, whose columns are its functions, and last the targets less the predictions."""
     rows, m, sums = DenseRows(V), len(calibrator.basis), None
     xp, k = rows.xp, part.n_outputs
     for where, block in rows.blocks(rows.rows_per_block(k * m)):

@@ -1,4 +1,4 @@
-"""Where blocks of features come from, and their coefficients so far."""
+"""The blocks of features of a model, and their coefficients so far."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -21,15 +21,15 @@ class Blocks(ABC):
 
     def __init__(self) -> None:
         self.drawn: list[Any] = []  # fitted transformers, or None for the original columns
-        # What has been done of the present visit: features of a first one, and blocks of another; 0 before and after.
+        # Progress of the present visit: features drawn in a first one, blocks visited in a later one; 0 between visits.
         self.place = 0
 
     @abstractmethod
     def first_visit(self, gradient: Callable[[], Array]) -> Iterator[tuple[int, bool]]:
-        """Numbers of new blocks, each drawn when its turn comes, and whether it is the last of the visit."""
+        """For each new block, drawn when its turn comes: its number, and whether it is the last of the visit."""
 
     def visit(self, number: int, gradient: Callable[[], Array]) -> Iterator[tuple[int, bool]]:
-        """Numbers of the blocks still to be visited, and whether each is the last.
+        """For each block that is still to be visited: its number, and whether it is the last.
 
         Visits are counted from 0; `gradient` gives Σ s_i x_i r_iᵀ over the original columns, with the present residuals
         r.
@@ -44,7 +44,7 @@ class Blocks(ABC):
 
 
 class OriginalColumns(Blocks):
-    """One block, of the rows as they are: with calibration after each visit this is Algorithm 2."""
+    """A single block, the columns as they are. With calibration after each visit this is Algorithm 2."""
 
     def __init__(self, rows: Rows):
         super().__init__()
@@ -78,7 +78,7 @@ class DrawnBlocks(Blocks):
 
 
 class Coefficients:
-    """Of all features, each summed over the stages that use it: what the penalty sees. `rows` are the original ones."""
+    """Coefficients of all features, summed over stages, as the penalty needs them. `rows` are the original ones."""
 
     _given = ("rows", "xp")
 
@@ -86,10 +86,10 @@ class Coefficients:
         self.rows, self.n_outputs, self.xp = rows, n_outputs, rows.xp
         self.square = 0.0
         self._by_block: dict[int, Array] = {}
-        self._by_column: Array | None = None  # where blocks are drawn again from the same columns
+        self._by_column: Array | None = None  # if blocks are drawn again from the same columns
 
     def of(self, index: int, block: Any) -> Array | None:
-        """Those of a block, float64; None where they are all zero."""
+        """The coefficients of a block, float64; None if they are all zero."""
         columns = getattr(block, "columns", None)
         if columns is None:
             return self._by_block.get(index)
@@ -98,13 +98,13 @@ class Coefficients:
         return self.xp.take(self._by_column, self.rows.asarray(columns, self.xp.int64), axis=0)
 
     def along(self, previous: Array | None, coef: Array) -> tuple[Array, Array]:
-        """⟨those of a block, coef⟩ and ‖coef‖² of each output: how ½‖all‖² changes on the way there."""
+        """⟨previous, coef⟩ and ‖coef‖² of each output: the derivatives of ½‖previous + length·coef‖² at length 0."""
         xp, wide = self.xp, self.xp.astype(coef, self.xp.float64)
         square = xp.sum(wide * wide, axis=0)
         return (0.0 * square if previous is None else xp.sum(previous * wide, axis=0)), square
 
     def add(self, index: int, block: Any, previous: Array | None, coef: Array) -> None:
-        """Add those of a stage."""
+        """Add the coefficients of a stage."""
         wide, columns = self.xp.astype(coef, self.xp.float64), getattr(block, "columns", None)
         linear, square = self.along(previous, coef)
         self.square += float(self.xp.sum(2.0 * linear + square))

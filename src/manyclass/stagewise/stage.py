@@ -1,4 +1,4 @@
-"""What a stagewise fit leaves behind, and the scores that it gives to rows."""
+"""The model of a stagewise fit, and the scores that it gives to rows."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ class Stage:
 class StagewiseModel:
     """From z = 0, each stage adds Wᵀφ(x) + b to the predictions, and a calibration maps them to Π(M G(z) + c).
 
-    The doubt is how probable it is that a label has no probability by these: a share of all that is even.
+    `doubt` is the probability that a label has a predicted probability of 0; so much of them is spread evenly.
     """
 
     blocks: tuple[Any, ...]  # drawn generators; None for the original columns
@@ -35,7 +35,7 @@ class StagewiseModel:
         return int(self.stages[0].intercept.shape[0])
 
     def mapped(self, change: Callable[[Array, Array], tuple[Array, Array]], xp: Any) -> Self:
-        """With the coefficients and intercepts of all stages changed, side by side."""
+        """The model with changed coefficients and intercepts: `change` is given those of all stages, side by side."""
         k = self.n_outputs
         W, b = change(
             xp.concat([stage.coef for stage in self.stages], axis=1), xp.concat([one.intercept for one in self.stages])
@@ -46,15 +46,15 @@ class StagewiseModel:
         return replace(self, stages=stages)
 
     def times(self, unit: Array) -> Self:
-        """With each output times its unit, where nothing is calibrated."""
+        """The model with each output multiplied by its unit, if nothing is calibrated."""
         stages = (replace(one, coef=one.coef * unit, intercept=one.intercept * unit) for one in self.stages)
         return replace(self, stages=tuple(stages))
 
     def scores(self, rows: Rows, calibrator: Calibrator | None = None) -> Array:
-        """The scores after all stages, of shape (n_rows, n_outputs); where the last calibrates, before projection.
+        """The scores after all stages, of shape (n_rows, n_outputs); not projected if the last stage calibrates.
 
-        Up to the next calibration stages only add up, so each block is generated once and multiplied once, however
-        many stages use it.
+        Between two calibrations stages only add up. So each block is generated once and multiplied once, however many
+        stages use it.
         """
         calibrations, parts, intercepts = self._between_calibrations(rows)
         k = self.n_outputs
@@ -87,7 +87,7 @@ class StagewiseModel:
     def _between_calibrations(
         self, rows: Rows
     ) -> tuple[list[Map | None], list[tuple[Any, list[int], Array]], list[Array]]:
-        """Calibrations; (block, before which of them its stages lie, their coefficients side by side); intercepts."""
+        """Calibrations; (block, numbers of the calibrations after its stages, their coefficients); intercepts."""
         calibrations: list[Map | None] = []
         intercepts: list[Array] = []
         coefs: dict[int, dict[int, Array]] = {}
@@ -109,14 +109,14 @@ class StagewiseModel:
 
 
 def features_of(rows: Rows, block: Any) -> Rows:
-    """The rows of a block: generated when they are read, or the original columns."""
+    """The features of a block, generated as they are read; or the original columns."""
     return rows if block is None else GeneratedRows(rows, block)
 
 
 def _calibrated(
     state: Array, calibration: Map | None, calibrator: Calibrator | None, rows: Rows
 ) -> tuple[Array, Array]:
-    """Scores, and the predictions that the next stage adds to."""
+    """The scores, and the projected predictions that the next stage adds to."""
     if calibration is None or calibrator is None:
         return state, state
     M, c = calibration

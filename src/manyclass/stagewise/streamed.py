@@ -1,4 +1,4 @@
-"""Normal equations where second moments of all rows are known, and of a sample the rows themselves."""
+"""Normal equations for a stream: the second moments of all rows are known, and a sample of the rows."""
 
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -20,16 +20,16 @@ def in_units(moments: Moments, unit: Array) -> Moments:
 
 @dataclass(frozen=True)
 class StreamedEquations(NormalEquations):
-    """Least squares of the residuals y − ŷ: on y by the moments of all rows, on ŷ by the rows of the sample.
+    """Least squares on the residuals y − ŷ: on y by the moments of all rows, on ŷ by the rows of the sample.
 
-    What least squares on the sample gives is corrected by what it misses of y alone, the same in every stage. So the
-    first stage, where ŷ = 0, is exact, and the others are for what ŷ has beyond a linear function of x.
+    Every solution on the sample is corrected by the same term: the solution for y on all rows, less that on the sample.
+    So the first stage, where ŷ = 0, is exact.
     """
 
-    whole: Moments  # of all rows that are fitted to
+    whole: Moments  # of all rows of the fit
     sample: Moments
     n: float  # how many rows the weights are worth
-    shift: Array | None  # of the rows of the sample as the problem has them
+    shift: Array | None  # of the rows of the problem
     whole_factor: Factor
     corrections: dict[float, tuple[Array, Array]] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""What a stage sums over the rows: its normal equations, and their right-hand side."""
+"""Sums over the rows for a stage: its normal equations, and their right-hand side."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,12 +12,12 @@ from manyclass.model import Problem
 from manyclass.stagewise.updates import Update
 
 FEW = 0.7
-"""Share of the rows up to which those that hold nearly all of the weight are read by themselves."""
+"""If the rows that hold nearly all of the weight are at most this share, only these are read."""
 
 
 def sums_of_block(stage: Problem, state: Array, on: Callable[[Problem], Update], with_moments: bool) -> tuple[Any, ...]:
-    """Σ s x rᵀ and Σ s r of a block, Σ s h of each output where these differ, and where asked for its `Moments` under
-    the weights that the update gives."""
+    """Σ s x rᵀ and Σ s r of a block, Σ s h of each output if the update weighs outputs, and, `with_moments`, the
+    `Moments` of the block under the weights that the update gives to rows."""
     xp, features, update = stage.xp, stage.rows, on(stage)
     weight, heavy = stage.weight, None
     if update.weighs_rows:

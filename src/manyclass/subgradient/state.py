@@ -1,4 +1,4 @@
-"""What has been learnt so far: all that a later chunk or fit needs to go on as if there had been no pause."""
+"""The state of the descent: all that a later chunk or fit needs to go on as if there had been no pause."""
 
 import math
 from dataclasses import dataclass
@@ -15,32 +15,31 @@ from manyclass.subgradient.losses import LOSSES
 from manyclass.subgradient.schedule import Schedule
 
 SAMPLED_ROWS = 1000
-"""Rows from which the mean ‖x‖² is estimated: a number that does not grow with n."""
+"""Rows from which the mean ‖x‖² is estimated, whatever n is."""
 
 OFFSET_FACTOR = 0.25
 """Chosen by ``python -m benchmarks.stochastic.first_steps``, on held-out rows of 20 Newsgroups and letter."""
 
 FAR_FROM_ORIGIN = 4.0
-"""Mean over standard deviation of a column from which dense rows are shifted, whatever their precision: the mean would
-take most of ‖x‖², and with it of the steps."""
+"""Ratio of mean to standard deviation of a column above which dense rows are shifted, at any precision: otherwise the
+mean would be most of ‖x‖², and of the steps."""
 
 FAR_FROM_SEEN = 100.0
-"""Times the mean ‖x‖² of rows, up to which that of others, or the square of the way to them, is about the same."""
+"""Other rows count as near if their mean ‖x‖², and the squared distance to them, are within this factor."""
 
 
 @dataclass
 class State:
     """W, b, and their averages after `t` steps.
 
-    The offset is that of the intercept where features have offsets of their own (``memory.offsets``). `unit` is the
-    mean ‖x‖²: what the square of a constant feature is for an intercept that is the weight of one. `shift` is
-    subtracted from every row, the same for all chunks of a stream. `rows_seen` and `weight_sum` are of this fit, or of
-    all chunks.
+    `offset` is that of the intercept if features have offsets of their own (``memory.offsets``). `unit` is the mean
+    ‖x‖², which is also the square of the constant feature whose weight is the intercept. `shift` is subtracted from
+    every row, the same for all chunks of a stream. `rows_seen` and `weight_sum` count this fit, or all chunks.
 
-    A step on a row is `capped`, to go no further than the curvature of the loss allows: where subgradients grow with
-    the scores, a row longer than most would throw W ever further; elsewhere one in other units than most would hide
-    what all others have told. It is `bounded` where V is the sum of the gradients counted in ``memory.totals``, as the
-    lower bound needs.
+    If steps are `capped`, none is longer than the curvature of the loss allows. Otherwise, if subgradients grow with
+    the scores, a long row would move W further and further away; else a row in other units would undo what all others
+    have achieved. `bounded` says that V is the sum of the gradients counted in ``memory.totals``, as the lower bound
+    needs.
     """
 
     loss: str
@@ -60,12 +59,12 @@ class State:
     def begin(
         cls, problem: Problem, rows: Rows, schedule: Schedule, draws: Draws, *, others_follow: bool = False
     ) -> Self:
-        """W = 0, for a problem of these rows, which are those as given, and of others that follow."""
+        """W = 0, for a problem whose rows, before any shift, are `rows`; or for a stream that begins with it."""
         index = np.array([draw(draws, position) for position in range(min(SAMPLED_ROWS, draws.n))])
         sample, weight = rows.take(index), None if problem.weight is None else problem.weight[index]
         shift = rows.pilot(problem.weight, FAR_FROM_ORIGIN, lasting=others_follow) if problem.fit_intercept else None
         sample = sample if shift is None else sample.shifted(shift)
-        with np.errstate(over="ignore"):  # steps of no length then end in the sentence on scaling
+        with np.errstate(over="ignore"):  # numbers too large are refused later, with advice to scale
             if schedule.offset is None:
                 sample, weight = in_usual_units(sample, weight)
             unit = float(sample.mean_square(weight).sum())
@@ -81,7 +80,7 @@ class State:
         return cls(*given, unit=unit, capped=capped)
 
     def fits(self, problem: Problem, schedule: Schedule) -> bool:
-        """Whether steps on this problem can follow those taken so far."""
+        """Whether the descent can go on with this problem."""
         return (
             (self.loss, self.average, self.intercept) == (problem.loss.name, schedule.average, intercept_rule(problem))
             and self.memory.table.dtype == problem.rows.dtype
@@ -90,9 +89,9 @@ class State:
         )
 
     def is_near(self, other: Self) -> bool:
-        """Whether rows that the other begins with are of about the size and place of those seen.
+        """Whether the first rows of another state are of about the same size and place as those of this one.
 
-        Elsewhere W is wrong by orders of magnitude, which the short steps so far on do not mend.
+        If not, W is wrong by orders of magnitude, and steps are too short by now to correct it.
         """
         near, there = (0.0 if one.shift is None else one.shift.astype(np.float64) for one in (self, other))
         most = FAR_FROM_SEEN * min(self.unit, other.unit)
@@ -114,7 +113,7 @@ class State:
 
     @property
     def offsets(self) -> np.ndarray:
-        """Of the features, or one for all, in a column."""
+        """The offset of each feature, or one for all, as a column."""
         return self.memory.offsets[:, None] if self.memory.offsets.size else np.array([[self.offset]])
 
     @property
@@ -123,18 +122,18 @@ class State:
         return self.memory.table.reshape(-1, width(self.n_outputs) * (2 if self.average else 1))
 
     def start_rows(self, more: bool) -> None:
-        """Draws now are from new rows: of the same stream as those before if `more`, else of another fit."""
+        """From now on rows are drawn from others: more of the same stream if `more`, else those of another fit."""
         self.memory.totals[kernel.DRAWN] = 0
         if not more:
             self.rows_seen = self.weight_sum = 0.0
-            self.bounded = self.bounded and self.t == 0  # tangents of other rows bound nothing here
+            self.bounded = self.bounded and self.t == 0  # tangents at other rows are no bound for these
 
     def restart_loss(self) -> None:
         """Forget the losses of the rows drawn so far."""
         self.memory.totals[kernel.LOSS] = self.memory.totals[kernel.LOSS_ROWS] = 0.0
 
     def resume(self, coef: np.ndarray, intercept: np.ndarray, t: int) -> Self:
-        """Go on from W_t = coef; an average starts anew."""
+        """Go on from W_t = coef; an average begins again."""
         self.memory.totals[kernel.STEPS], self.bounded = t, False
         self.wide[:, : self.n_outputs] = coef * (self.alpha * (t + self.offsets))
         b = intercept if self.shift is None else intercept + self.shift @ coef
@@ -157,7 +156,7 @@ class State:
         """W (n_features, n_outputs) and b of the rows as given: the average, or the last iterate without one."""
         k, totals, wide, memory = self.n_outputs, self.memory.totals, self.wide, self.memory
         V, as_feature = wide[:, :k], self.intercept == kernel.AS_FEATURE
-        with np.errstate(invalid="ignore", over="ignore"):  # the caller looks whether the result is finite
+        with np.errstate(invalid="ignore", over="ignore"):  # the caller checks that the result is finite
             if self.average and (mass := totals[kernel.AVERAGE_WEIGHT]) > 0:
                 U, before = wide[:, width(k) : width(k) + k], totals[kernel.MEAN_WEIGHT]
                 emphasis = (1.0 / (mass + self.alpha * before * self.offsets)).astype(wide.dtype)
@@ -198,7 +197,7 @@ class State:
 
 
 def width(n_outputs: int) -> int:
-    """Columns of V, filled up to whole vectors of 8 where there are more than a few."""
+    """Columns of V: with more than 4 outputs, a multiple of 8."""
     return n_outputs if n_outputs <= 4 else -(-n_outputs // 8) * 8
 
 
@@ -211,20 +210,18 @@ def intercept_rule(problem: Problem) -> int:
 def warm_offset(problem: Problem, mean_square: float) -> float:
     """The offset at which the first step is 1/(L mean‖x‖²), the longest that does not overshoot.
 
-    Where subgradients are bounded it may be longer, over `OFFSET_FACTOR`.
-
-    From 1/alpha, as in the paper, the first steps throw W far beyond the optimum, and a thousand later ones bring it
-    back.
+    If subgradients are bounded, the first step is longer, by 1/`OFFSET_FACTOR`. A first step of 1/alpha, as in the
+    paper, moves W far beyond the optimum, and a thousand more steps are needed to return.
     """
     loss = LOSSES[problem.loss.name]
     return (1.0 if loss.squared else OFFSET_FACTOR) * loss.curvature() * mean_square / problem.alpha
 
 
 def own_offsets(problem: Problem, sample: Rows, weight: np.ndarray | None, n_rows: int) -> np.ndarray:
-    """An offset for each feature, where steps in units of its own promise more; else an empty array.
+    """An offset for each feature, if units of their own promise fewer passes (`own_units_pay`); else an empty array.
 
-    First steps of 1/(alpha offset_j) = 1/(L mean‖x/u‖² u_j²) move W as on features divided by their root mean squares
-    u_j, and yet to the minimum of F: once t has come to its offset, each feature takes the steps 1/(alpha t) of all.
+    First steps of 1/(alpha offset_j) = 1/(L mean‖x/u‖² u_j²) are as on features divided by their root mean squares u_j.
+    They still lead to the minimum of F, as once t exceeds its offset each feature takes steps of about 1/(alpha t).
     A feature that has not been seen has no offset yet (`kernel.gather_in_units`).
     """
     sample = sample.typed(np.float64)
@@ -238,7 +235,7 @@ def own_offsets(problem: Problem, sample: Rows, weight: np.ndarray | None, n_row
 
 
 def in_usual_units(sample: Rows, weight: np.ndarray | None) -> tuple[Rows, np.ndarray | None]:
-    """Without rows in other units, of which one would make the steps on all others too short to tell anything."""
+    """The sample without rows in other units: a single one would make the steps on all others too short."""
     kept = np.flatnonzero(~in_other_units(sample, sample))
     if len(kept) in (0, sample.n_rows):
         return sample, weight
