@@ -10,7 +10,7 @@ from sklearn.metrics import log_loss
 
 import manyclass
 from manyclass import GLMClassifier, PegasosClassifier
-from manyclass.choice.penalty import UNTOLD, USUAL, advice_on_penalty, penalty_of_columns, usual_penalty
+from manyclass.choice.penalty import UNEXPLAINED, USUAL, advice_on_penalty, penalty_of_columns, usual_penalty
 from manyclass.data import ClassTargets, as_rows
 from manyclass.model import SMOOTH_LOSSES, Problem
 from tests.problems import texts
@@ -111,7 +111,7 @@ def test_many_rows_are_not_held_back_where_most_columns_are_rare(n_rows):
         return usual_penalty(np.append(np.full(9, variance), 1.0), n_rows, lambda: np.zeros((10, 1)))
 
     rare = penalty(1e-6, n_rows)
-    assert rare == pytest.approx(min(USUAL, max(1.0 / n_rows, 1e-6 * UNTOLD**0.5 / (1.0 - UNTOLD**0.5))))
+    assert rare == pytest.approx(min(USUAL, max(1.0 / n_rows, 1e-6 * UNEXPLAINED**0.5 / (1.0 - UNEXPLAINED**0.5))))
     assert penalty(1e-6, np.inf) == USUAL == penalty(0.1, max(n_rows, 10_000))
     steps = [penalty(variance, n_rows) for variance in np.logspace(-8, 0, 200)]
     assert np.all(np.diff(np.log(steps)) < 0.1) and min(steps) >= min(USUAL, 1.0 / n_rows)

@@ -47,14 +47,14 @@ class Cost:
 def costs(rows: Rows, labels: Labels) -> tuple[Cost, ...]:
     """Of the estimators that read all rows, the fastest first; what no method of an estimator can hold is left out."""
     link = "softmax" if labels.codes is not None and not labels.is_binary else "logistic"
-    found: list[Cost] = []
+    every_cost: list[Cost] = []
     for loss in (link, "squared"):
         smooth = SMOOTH_LOSSES[loss]
         problem = Problem(rows, labels.targets(rows, smooth.label_values), smooth, ALPHA)
         near, _ = occurring(problem)
-        found += _linear(near, loss)
-    found += [*_calibrated(near), *_generated(problem), *_dual(problem, link)]
-    return tuple(sorted(found, key=lambda one: one.seconds))
+        every_cost += _linear(near, loss)
+    every_cost += [*_calibrated(near), *_generated(problem), *_dual(problem, link)]
+    return tuple(sorted(every_cost, key=lambda one: one.seconds))
 
 
 def _linear(problem: Problem, loss: str) -> Iterator[Cost]:

@@ -259,15 +259,15 @@ def of_folds(problem: Problem, weights: list[Array | None]) -> list[Problem]:
     index = [present_rows(rows.n_rows, weight) for weight in weights]
     room = room_for(problem.memory_limit)
     has_room = sum(map(len, index)) * rows.row_bytes <= COPIES_SHARE * room
-    found = []
+    problems = []
     for weight, own in zip(weights, index, strict=True):
         if weight is None or len(own) == rows.n_rows or not has_room:
-            found.append(problem.variant(weight=weight))
+            problems.append(problem.variant(weight=weight))
             continue
         of_own = xp.take(weight, rows.asarray(own, xp.int64))
         of_own = None if bool(xp.all(of_own == 1.0)) else of_own
-        found.append(problem.variant(rows=rows.take(own), targets=problem.targets.take(own), weight=of_own))
-    return found or [problem.variant()]
+        problems.append(problem.variant(rows=rows.take(own), targets=problem.targets.take(own), weight=of_own))
+    return problems or [problem.variant()]
 
 
 def has_turned(scores: np.ndarray, values: list[np.ndarray | None]) -> bool:

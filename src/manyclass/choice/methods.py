@@ -117,11 +117,11 @@ def choose(problem: Problem, tol: float, solver: Solver | None = None) -> Choice
     `tol` is a relative duality gap. With a `solver` only its metric is chosen; that solver has to take any curvature as
     its metric, as `Majorize` does on the planes of partition bounds.
     """
-    found = sorted(_candidates(problem, tol, solver), key=lambda one: one.seconds)
-    least = min(found, key=lambda one: one.memory)
+    methods = sorted(_candidates(problem, tol, solver), key=lambda one: one.seconds)
+    least = min(methods, key=lambda one: one.memory)
     what, advice = f"{least.solver} with curvature={least.curvature!r}", "use curvature='auto', or PegasosClassifier"
     room = require(least.memory, problem.memory_limit, what, advice)
-    candidates = tuple(replace(one, fits=one.memory <= room) for one in found)
+    candidates = tuple(replace(one, fits=one.memory <= room) for one in methods)
     return Choice(next(one for one in candidates if one.fits), candidates)
 
 
@@ -144,10 +144,10 @@ def _candidates(problem: Problem, tol: float, solver: Solver | None) -> Iterator
         fewest, most = METRIC_PASSES
         metric = max(fewest, min(METRIC_SHARE * plain, most) if inner.dense else SPARSE_METRIC_SHARE * plain)
         features = ("second-moment", 1.0) if problem.loss.quadratic else ("kronecker", min(plain, metric))
-        found = list(inner.in_metrics(in_metric.name, cost, by_diagonal, *features))
+        methods = list(inner.in_metrics(in_metric.name, cost, by_diagonal, *features))
         if solver is None:
-            found += inner.by_newton()
-        for method in found:
+            methods += inner.by_newton()
+        for method in methods:
             yield replace(method, row_space=row_space, set_up=method.set_up + before, memory=method.memory + memory)
 
 

@@ -13,8 +13,8 @@ from manyclass.model import Problem
 
 USUAL = 1e-4
 """The default penalty on columns of unit variance."""
-UNTOLD = 1e-3
-"""Share of what single columns explain of the responses that a penalty may leave unexplained."""
+UNEXPLAINED = 1e-3
+"""A penalty may leave this share of what single columns explain of the responses unexplained."""
 NEXT_TO_NONE = 1e-6
 """A penalty below this share of the mean variance of the columns has no effect until the rows are nearly fitted."""
 
@@ -33,9 +33,9 @@ def usual_penalty(variance: Array, n_rows: float, cross: Callable[[], Array]) ->
 
     alpha is lowered further if it suppresses columns that tell more than the median column, such as flags beside
     prices. If a column explains the share r² of a response by itself, alpha leaves r² (alpha/(alpha + variance))²
-    unexplained. The mean of this share, weighted by r², may exceed that of the median by `UNTOLD`. So nearly constant
-    columns, such as pixels at the edge of an image, decide nothing. `cross` gives the covariance of columns and
-    responses; it is called only if needed, as rows may have to be read.
+    unexplained. The mean of this share, weighted by r², may exceed that of the median by `UNEXPLAINED`. So columns that
+    are nearly constant, such as pixels at the edge of an image, decide nothing. `cross` gives the covariance of columns
+    and responses; it is called only if needed, as rows may have to be read.
     """
     given = to_numpy(variance)
     varies = given > 0
@@ -47,15 +47,15 @@ def usual_penalty(variance: Array, n_rows: float, cross: Callable[[], Array]) ->
     least = USUAL * min(1.0, 2.0 * float(varying.sum()))
     alpha = max(least, median * max(USUAL, of_one_row))
 
-    def untold(variance: Any) -> Any:
+    def unexplained(variance: Any) -> Any:
         return (alpha / (alpha + variance)) ** 2
 
-    if 0.0 < of_one_row < USUAL and untold(median) > UNTOLD:
-        alpha = max(of_one_row, median / (UNTOLD**-0.5 - 1.0))
-    if alpha > least and untold(varying.min()) > untold(median) + UNTOLD:
-        told = to_numpy(cross())[varies] ** 2 / varying[:, None]
-        told /= np.maximum(told.sum(axis=0), 1e-300)
-        while alpha > least and untold(varying) @ told.mean(axis=1) > untold(median) + UNTOLD:
+    if 0.0 < of_one_row < USUAL and unexplained(median) > UNEXPLAINED:
+        alpha = max(of_one_row, median / (UNEXPLAINED**-0.5 - 1.0))
+    if alpha > least and unexplained(varying.min()) > unexplained(median) + UNEXPLAINED:
+        explained = to_numpy(cross())[varies] ** 2 / varying[:, None]
+        explained /= np.maximum(explained.sum(axis=0), 1e-300)
+        while alpha > least and unexplained(varying) @ explained.mean(axis=1) > unexplained(median) + UNEXPLAINED:
             alpha = max(0.5 * alpha, least)
     return alpha
 
@@ -88,8 +88,8 @@ def variance_of_most_rows(problem: Problem, variance: np.ndarray) -> np.ndarray:
     square *= square
     median = np.median(some, axis=0)
     most = np.where(median > 0, OUTLYING * median, np.inf)
-    all_told, told = (np.average(part, axis=0, weights=weight) for part in (square, np.minimum(square, most)))
-    return np.asarray(np.minimum(variance * told / np.where(all_told > 0, all_told, 1.0), most))
+    whole, clipped = (np.average(part, axis=0, weights=weight) for part in (square, np.minimum(square, most)))
+    return np.asarray(np.minimum(variance * clipped / np.where(whole > 0, whole, 1.0), most))
 
 
 def advice_on_penalty(problem: Problem) -> str:

@@ -65,23 +65,23 @@ def in_turn(
         first = choice.method if clock is None else _farthest(choice, clock.left)
         if first is not choice.method:
             on_change(first)
-        left = [one for one in choice.candidates if one is not first and one.fits]
-        leg = Leg(first, left, PATIENCE * first.seconds, n_passes=given.n_passes)
+        others = [one for one in choice.candidates if one is not first and one.fits]
+        leg = Leg(first, others, PATIENCE * first.seconds, n_passes=given.n_passes)
     else:
         leg = saved["relay"]
         rng.bit_generator.state = saved["random"]
     while True:
-        method, left = leg.method, leg.others
+        method, others = leg.method, leg.others
         random, is_rounding, taken = rng.bit_generator.state, False, 0.0
         is_narrow = not method.wide and given.rows.itemsize < 8 and given.rows.place.is_here
         iterates = InOrder(_at_work(method, given, rng, start, None if saved is None else saved["solver"]))
         for iterate in iterates:
             taken = method.taken(iterate.n_passes, iterate.n_looks)
             if clock is not None:
-                left = [one for one in left if one.set_up < clock.left]
-            promising = [one for one in left if iterate.doubts and CURVATURES[one.curvature].is_diagonal]
+                others = [one for one in others if one.set_up < clock.left]
+            promising = [one for one in others if iterate.doubts and CURVATURES[one.curvature].is_diagonal]
             if promising:
-                left = [*left, method]
+                others = [*others, method]
                 break
             if saved is None:  # otherwise this iterate was yielded before
                 leg.values = [*leg.values, iterate.objective][-LOOKED_AT:]
@@ -89,28 +89,28 @@ def in_turn(
                 n_iter, n_passes = leg.n_iter + iterate.n_iter, leg.n_passes + iterate.n_passes
                 yield replace(iterate, n_iter=n_iter, n_passes=n_passes, state=state)
             saved = None
-            promising = [one for one in left if one.seconds <= leg.seconds + taken]
+            promising = [one for one in others if one.seconds <= leg.seconds + taken]
             is_rounding = is_narrow and _is_rounding(leg.values, given.rows.precision)
             if is_rounding or (promising and taken > leg.patience):
                 break
         else:
             times, seconds = LAST_HOPE
-            left = [one for one in left if one.seconds <= max(times * (leg.seconds + taken), seconds)]
-            is_rounding, promising = is_narrow, left
-            if iterates.reason is not Status.STALLED or not (is_narrow or left):
+            others = [one for one in others if one.seconds <= max(times * (leg.seconds + taken), seconds)]
+            is_rounding, promising = is_narrow, others
+            if iterates.reason is not Status.STALLED or not (is_narrow or others):
                 return iterates.reason
         if is_rounding:
-            left, promising = [replace(one, wide=True) for one in left], [replace(method, wide=True)]
+            others, promising = [replace(one, wide=True) for one in others], [replace(method, wide=True)]
         iterates.close()
         start, doubted, method = iterate.model(), method, min(promising, key=lambda one: one.seconds)
         on_change(method)
         patience = PATIENCE * method.seconds
-        if doubted in left:
+        if doubted in others:
             # The stronger the doubt, the more steps it takes to leave the region where the metric is wrong.
             patience = min(patience, DOUBT * iterate.doubts * doubted.seconds)
-        left = [one for one in left if one is not method]
+        others = [one for one in others if one is not method]
         n_iter, n_passes = leg.n_iter + iterate.n_iter, leg.n_passes + iterate.n_passes
-        leg = Leg(method, left, patience, n_iter, n_passes, leg.seconds + taken)
+        leg = Leg(method, others, patience, n_iter, n_passes, leg.seconds + taken)
 
 
 def _farthest(choice: Choice, seconds: float) -> Method:

@@ -89,20 +89,20 @@ def represent(
         seconds = set_up + (TRIALS if tries else 1.0) * repeated + beside
         return Representation(name, seconds, 8.0 * of.d**2 * (COPIES + 3 * n_folds) + 8.0 * d * k * SOLVES, set_up)
 
-    found = [with_matrix("moments", shape, 0.0)]
+    ways = [with_matrix("moments", shape, 0.0)]
     if not problem.rows.place.is_here:
         advice = "use GLMClassifier, which alone can do without one where rows lie in partitions"
-        require(found[0].memory, problem.memory_limit, f"A matrix of {d}×{d} numbers", advice)
-        return tuple(found)
+        require(ways[0].memory, problem.memory_limit, f"A matrix of {d}×{d} numbers", advice)
+        return tuple(ways)
     if problem.rows.has_row_space:
-        found.append(with_matrix("row-space", shape.rotated, shape.seconds_of_rotation))
+        ways.append(with_matrix("row-space", shape.rotated, shape.seconds_of_rotation))
     sampled = min(n, SAMPLED_ROWS)
     choosing = (
         speed.seconds_of_decomposition(sampled) + shape.gram_of_rows() * (sampled / n) ** 2 if chooses_alpha else 0.0
     )
     steps = SOLVES * fits * (2.0 + STEPS[chooses_alpha])
     seconds = choosing + steps * shape.seconds_of_pass() + beside
-    found.append(Representation("products", seconds, 8.0 * d * k * (SOLVES + 6), choosing))
-    least, what = min(one.memory for one in found), f"Coefficients for {d} features and {k} outputs"
+    ways.append(Representation("products", seconds, 8.0 * d * k * (SOLVES + 6), choosing))
+    least, what = min(one.memory for one in ways), f"Coefficients for {d} features and {k} outputs"
     room = require(least, problem.memory_limit, what, "use fewer features, or PegasosClassifier")
-    return tuple(sorted((one for one in found if one.memory <= room), key=lambda one: one.seconds))
+    return tuple(sorted((one for one in ways if one.memory <= room), key=lambda one: one.seconds))

@@ -42,7 +42,7 @@ def folds(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array 
     A number of folds means those that the content of the rows decides (`folds_by_content`). Rows that a split names
     twice count twice, as in a bootstrap.
     """
-    found = []
+    every_fold = []
     for train, test in _splits(cv, rows, y, strata, weight):
         test = _indices(test, rows.n_rows)
         mask = np.bincount(_indices(train, rows.n_rows), minlength=rows.n_rows).astype(np.float64)
@@ -56,10 +56,10 @@ def folds(cv: Any, rows: Rows, y: Any, strata: np.ndarray | None, weight: Array 
                 "rows that differ (a number of folds keeps equal rows together)."
             )
         seen = np.bincount(test, minlength=rows.n_rows) + mask
-        found.append(Fold(fitted, test, None, bool(np.all(seen[present_rows(rows.n_rows, weight)] == 1.0))))
-    if not found:
+        every_fold.append(Fold(fitted, test, None, bool(np.all(seen[present_rows(rows.n_rows, weight)] == 1.0))))
+    if not every_fold:
         raise ValueError(f"cv={cv!r} holds no fold; give a number of folds, a splitter, or pairs of (train, test).")
-    return found
+    return every_fold
 
 
 def _indices(given: Any, n_rows: int) -> np.ndarray:

@@ -75,8 +75,8 @@ def hold_out(
 
 def hold_out_in_parts(rows: Rows, y: Parts, weight: Parts | None, fraction: float, rng: np.random.Generator) -> HeldOut:
     """`hold_out` for rows in parts, each of which is divided by itself."""
-    found = y.map(_divided, weight, rows.dtype, fraction, rng, name="hold out")
-    kept, scored, index = (found.map(itemgetter(place)) for place in range(3))
+    divided = y.map(_divided, weight, rows.dtype, fraction, rng, name="hold out")
+    kept, scored, index = (divided.map(itemgetter(place)) for place in range(3))
     if not scored.sum(np.sum) > 0:
         raise ValueError("No part has two rows that have a weight, so none can be held out; set early_stopping=False.")
     return HeldOut(kept, scored, index)

@@ -224,13 +224,13 @@ class Trials:
         until = now + SEARCH_SHARE * (self.fits[0].clock.deadline - now)
         while True:
             try:
-                found = score_of(alpha, until)
+                score = score_of(alpha, until)
             except (OutOfTime, KeyboardInterrupt) as end:
                 self.interrupted = isinstance(end, KeyboardInterrupt)
                 break
-            if least is not None and not is_better(found, least):
+            if least is not None and not is_better(score, least):
                 break
-            least, alpha = found, factor * alpha
+            least, alpha = score, factor * alpha
         return alpha if least is None else alpha / factor
 
     def _least(self, alpha: float, equations: Equations, until: float) -> StageScore:

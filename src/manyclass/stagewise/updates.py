@@ -117,15 +117,15 @@ def losses_of_state(part: Problem, state: Array, weight: Array | None) -> tuple[
 def derivatives_along(part: Problem, state: Array, gain: Array, length: Array) -> np.ndarray:
     """First and second derivatives of Σ s ℓ(z + length·gain), by the length of each of the independent problems."""
     xp, loss = part.xp, part.loss
-    found = [part.rows.zeros((part.n_outputs,), dtype=xp.float64) for _ in range(2)]
+    totals = [part.rows.zeros((part.n_outputs,), dtype=xp.float64) for _ in range(2)]
     for where, block in _blocks(state):
         towards = gain[where, :]
         P = loss.mean(block + length * towards, xp)
         curved, missed = loss.hessian_product(P, towards, xp), P - part.targets.dense(where, block, xp)
         weight = xp.ones_like(block[:, 0]) if part.weight is None else part.weight[where]
-        for total, slope in zip(found, (missed, curved), strict=True):
+        for total, slope in zip(totals, (missed, curved), strict=True):
             total += xp.astype(weight @ (towards * slope), xp.float64)
-    of_outputs = to_numpy(xp.stack(found)).reshape(2, part.n_independent, -1)
+    of_outputs = to_numpy(xp.stack(totals)).reshape(2, part.n_independent, -1)
     return np.asarray(of_outputs.sum(axis=2))
 
 
@@ -232,8 +232,8 @@ class NewtonStep(Update):
         first, second = (to_numpy(part).reshape(problem.n_independent, -1).sum(axis=1) for part in penalty)
 
         def derivatives(length: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            found = problem.sum(derivatives_along, state, gain, problem.spread(length)) / problem.total_weight
-            return found[0] + first + length * second, found[1] + second
+            of_loss = problem.sum(derivatives_along, state, gain, problem.spread(length)) / problem.total_weight
+            return of_loss[0] + first + length * second, of_loss[1] + second
 
         of_outputs = problem.spread(lowest(derivatives, problem.n_independent))
         return problem.changed(add_multiple, state, gain, of_outputs), of_outputs
