@@ -1,4 +1,4 @@
-"""What estimators share whose models are stages: fitting them, and the scores that they give."""
+"""Base of the estimators whose models are stages: their fits, and their scores."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ from manyclass.stagewise.judges import Judge
 class StagewiseEstimator(Estimator):
     """An average of models made of stages.
 
-    Subclasses give iterates of `_solver`, and say with what predictions are calibrated.
+    Subclasses give the iterates of `_solver`, and the calibrator.
     """
 
     _model_parts: ClassVar[tuple[type, ...]] = (Stage, StagewiseModel)
@@ -43,24 +43,24 @@ class StagewiseEstimator(Estimator):
     max_iter: int
 
     def _calibrator(self) -> Calibrator | None:
-        """Of the loss "calibrated"."""
+        """The calibrator of the loss "calibrated"; None for others."""
         return None
 
     @property
     def _learns_link(self) -> bool:
-        """Whether rows that are not fitted to tell how scores become probabilities."""
+        """Whether a link from scores to probabilities is learned from held-out rows."""
         return False
 
     def _learn_link(self, left_out: LeftOut, known: np.ndarray | None = None) -> None:
-        """From what models of other rows predict of each, which tells of the classes that they know: those of which
-        there is another among these rows, if they are not given."""
+        """Learn the link from left-out predictions. `known` are the classes that their models have seen; by default
+        those with another row among these."""
 
     def _learn_from(self, problem: Problem, scored: Array, scores: Array) -> None:
-        """From scores of all rows of a problem, by those of these weights, which are not fitted to."""
+        """Learn the link from held-out rows, those of positive weight in `scored`, and the scores of all rows."""
 
     @property
     def _n_models(self) -> int:
-        """That are averaged."""
+        """Number of models that are averaged."""
         return self.n_models
 
     def _on_columns(
@@ -71,7 +71,7 @@ class StagewiseEstimator(Estimator):
         judge: Judge | None = None,
         trials: Trials | None = None,
     ) -> Iterates:
-        """Iterates of one block, the columns of a frame, as models of the rows given."""
+        """The iterates of a single block, the columns of the frame, as models of the given rows."""
         judge = judge or judge_of(task)
         solver = self._solver(
             frame.problem, lambda number: OriginalColumns(frame.problem.rows), judge, task.clock, equations
@@ -80,11 +80,11 @@ class StagewiseEstimator(Estimator):
         return (yield from of_given(solver.iterates(task.saved), frame))
 
     def _way(self, problem: Problem) -> str:
-        """What stands for the columns in least squares on them."""
+        """The fastest `Representation` of the columns for least squares."""
         return represent(occurring(problem)[0], n_folds=0, chooses_alpha=True)[0].name
 
     def _least_squares(self, task: Task, way: str, unit: Array | None = None) -> Iterates:
-        """On the columns, as they are or in these units."""
+        """The iterates of least squares on the columns, as they are or in these units."""
         frame = Frame(task.problem, unit=unit, drops_empty=True)
         equations: dict[int, Equations] = {}
         if way != "moments":
@@ -92,7 +92,7 @@ class StagewiseEstimator(Estimator):
         return (yield from self._on_columns(task, frame, equations))
 
     def _at_first(self, task: Task) -> Iterator[Iterate]:
-        """What there is where the time is over before anything is chosen: anything else is better."""
+        """A first model, in case the time is over before anything is chosen. Any other is preferred to it."""
         for one in self._least_squares(task, self._way(task.problem)):
             yield replace(one, n_iter=0, measure=NAN, rank=math.inf, held_out_loss=None, state=None)
             break
@@ -177,7 +177,7 @@ class StagewiseEstimator(Estimator):
         return sum(scores[1:], scores[0]) / len(scores)
 
     def _staged_scores(self, rows: Rows) -> Iterator[Array]:
-        """`_scores` after each stage (of every model, where there are several)."""
+        """`_scores` after each stage (of every model, if there are several)."""
         runs = [model.staged_scores(rows, self._calibrator()) for model in self.models_]
         present = [next(run) for run in runs]
         for _ in range(max(len(model.stages) for model in self.models_)):
@@ -186,7 +186,7 @@ class StagewiseEstimator(Estimator):
 
 
 def of_given(iterates: Iterates, frame: Frame) -> Iterates:
-    """Models of the rows given, from those of a problem in a frame."""
+    """The iterates on the problem of a frame, with models of the given rows."""
 
     def lifted(iterate: Iterate) -> Iterate:
         frame.given.alpha = frame.problem.alpha
@@ -199,7 +199,7 @@ def of_given(iterates: Iterates, frame: Frame) -> Iterates:
 
 
 def judge_of(task: Task) -> HeldOutJudge | None:
-    """By the rows that are held out, where some are."""
+    """The judge by held-out rows; None if there are none."""
     return None if task.held_out is None else HeldOutJudge(task.held_out.scored)
 
 
@@ -221,12 +221,12 @@ class StagewiseClassifierBase(StagewiseEstimator, Classifier):
 
     @property
     def _domain(self) -> ConvexSet:
-        """Of probabilities."""
+        """The convex set of probabilities."""
         return Box() if self._per_column else Simplex()
 
     @property
     def _middle(self) -> float:
-        """Halfway between what stands for an absent and a present label in a column of its own; 0 before a link."""
+        """The mean of the targets of an absent and a present label, for independent columns without a link; else 0."""
         loss = LOSSES[self.loss_]
         if loss.probabilistic or loss.label_values is None or not self._per_column:
             return 0.0
@@ -234,9 +234,9 @@ class StagewiseClassifierBase(StagewiseEstimator, Classifier):
 
     @property
     def _doubt(self) -> float:
-        """Share of probabilities that is even: it changes no order of classes, and leaves none without.
+        """Share of the probabilities that is spread evenly: it keeps the order of the classes, and none is 0.
 
-        Rows that judge look at the mean of the models so far: what they tell with the last is of all.
+        The judge looks at the mean of the models so far, so the doubt of the last one belongs to all.
         """
         return float(self.models_[-1].doubt)
 

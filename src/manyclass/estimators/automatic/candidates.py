@@ -1,4 +1,4 @@
-"""What `AutoClassifier` tries: estimators with their parameters, and the scaling of the columns in front of them."""
+"""The candidates of `AutoClassifier`: estimators with their parameters, and the scaling of the columns before them."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from manyclass.features import median_squared_distance
 from manyclass.features.learned_metric import waves_for
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-"""Of softmax and logistic regression, in units of `leading_variance`."""
+"""Penalties of softmax and logistic regression, in units of `leading_variance`."""
 OF_STEPS = (1e-2, 1e-4)
-"""Of these, with which steps of the columns are always tried; with the others, where they lead."""
+"""Of these, the penalties that are always tried on steps of the columns; the others only if steps lead."""
 MARGINS = (1.0, 1e-1, 1e-2)
 """Penalties of squared hinges, in the same units."""
 OF_FEW_ROWS = (10.0, 1.0)
-"""More penalties for few rows, which cannot tell columns that hardly help from those that do not."""
+"""Further penalties for few rows, which cannot distinguish columns that hardly help from those that do not."""
 GAP = 1e-2
-"""Duality gap of candidates, for classes of equal size. Held-out rows do not tell a smaller one from it, which would
+"""Duality gap of candidates, for classes of equal size. A smaller one makes no difference on held-out rows, and would
 take twice as long on text."""
 NEARER = 1e-3
-"""The smaller gap for fewer rows than columns, where no fit at a larger penalty led, and for the best. Such rows leave
-next to no loss, of which `GAP` may be many times as much."""
+"""The gap for fewer rows than columns if there is no fit at a larger penalty, and for the best candidates. Such rows
+have next to no loss, and `GAP` may be many times that."""
 MOST_ROWS = 1 << 40
-"""Where `Candidate.rows_for` ends its search."""
+"""Upper limit of the search of `Candidate.rows_for`."""
 BANDWIDTHS = (1.0, 0.25)
-"""Of kernels, in units of the median squared distance of rows."""
+"""Bandwidths of kernels, in units of the median squared distance of rows."""
 FEWEST_FEATURES, MOST_FEATURES = 256, 8192
 STEP_PENALTIES = (1e-4, 1e-2, 1.0)
-"""Penalties of Newton's steps on generated features, whose rows have the mean squared norm 1, divided by the number of
-rows: what is right for few rows is too large for many."""
+"""Penalties of Newton's steps on generated features, times the number of rows: the right penalty falls with it. Rows of
+generated features have the mean squared norm 1."""
 WIDEST = 5000
-"""Most columns for which kernels are tried, and most steps."""
+"""Most columns for which kernels are tried, and most columns of steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class Candidate:
 
     @property
     def n_learned(self) -> int:
-        """How many of its kernels have to learn a metric."""
+        """The number of its kernels that have to learn a metric."""
         kernels = self.model.features if self.n_kernels > 1 else [self.kind]
         return sum(getattr(one, "metric", "") == "learned" for one in kernels)
 
@@ -92,22 +92,22 @@ class Candidate:
 
     @property
     def can_go_on(self) -> bool:
-        """Whether a fit can begin where another ended."""
+        """Whether a fit can begin at the model of another."""
         return bool(getattr(self.model, "warm_start", False))
 
     @property
     def has_temperature(self) -> bool:
-        """Whether its probabilities have to be learned from rows that it is not fitted to."""
+        """Whether its probabilities have to be learned from held-out rows."""
         return getattr(self.model, "calibrate", None) == "temperature"
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells candidates with generated features apart."""
+        """Equal for candidates that are the same, of those with generated features."""
         return self.scaling, self.bandwidth, self.kind, self.penalty, self.times_as_long
 
     @property
     def times_as_long(self) -> float:
-        """Seconds of a fit, in those of random features."""
+        """Seconds of a fit, relative to one with random features."""
         return 1.0 if self.kind is None else self.kind.times_as_long(self.model.block_size)
 
     def with_next_penalty(self, *, larger: bool = False) -> Candidate:
@@ -117,7 +117,7 @@ class Candidate:
         return replace(self, model=clone(self.model).set_params(alpha=to_read(alpha)))
 
     def within(self, gap: float) -> Candidate:
-        """The same candidate, fitted to this gap if that is smaller than its own."""
+        """The same candidate with this gap, if it is smaller than its own."""
         if not gap < self.model.tol:
             return self
         return replace(self, model=clone(self.model).set_params(tol=to_read(gap)))
@@ -135,7 +135,7 @@ class Candidate:
         return replace(self, model=model, kind=kind)
 
     def with_larger_blocks(self, n_rows: int) -> Candidate | None:
-        """The same with blocks twice as large, if that may serve and so many rows have features for more than one."""
+        """The same with blocks twice as large; None if that is of no use, or one has all features."""
         size = self.model.block_size
         if self.kind is None or not self.kind.likes_large_blocks or size >= self.n_features(n_rows):
             return None
@@ -147,31 +147,31 @@ class Candidate:
         return replace(self, model=clone(self.model).set_params(features=kernels), n_kernels=len(kernels))
 
     def work(self, n_rows: int) -> float:
-        """What a fit to so many rows takes, in a unit of its own."""
+        """The work of a fit to so many rows, in a unit of its own."""
         if self.kind is None:
             return float(n_rows)
         return self.n_kernels * self.kind.work(n_rows, self.n_features(n_rows), self.model.block_size)
 
     def rows_for(self, work: float) -> int:
-        """How many rows a fit of so much work has."""
+        """The number of rows in a fit of so much work."""
         return bisect_right(range(MOST_ROWS), work, key=self.work) - 1
 
     def most_share(self, n_rows: int) -> float:
-        """How many times the features that it was judged with may serve so many rows."""
+        """The largest useful factor on the number of features, for so many rows."""
         return 1.0 if self.is_linear else max(min(self.n_kernels, 2) / self.n_kernels * n_rows / MOST_FEATURES, 1.0)
 
     def n_models(self, share: float) -> int:
-        """Models of each kernel that share so many times the usual number of features."""
+        """Models of each kernel, if there are `share` times as many features as usual."""
         return 1 if self.kind is None else self.kind.n_models(share)
 
     def n_features(self, n_rows: int) -> int:
-        """As many features as rows: a penalty takes away most of what more would add."""
+        """As many features as rows, within limits: with more, the penalty would take away most of the gain."""
         return int(np.clip(n_rows, FEWEST_FEATURES, MOST_FEATURES))
 
     def built(self, n_rows: int, seconds: float, start: Any = None, share: float = 1.0) -> Any:
-        """The estimator for a fit to so many rows in so many seconds, beginning from `start` if it can.
+        """The estimator for a fit to so many rows in so many seconds, which begins at `start` if it can.
 
-        It has `share` times the number of features that goes with so many rows.
+        It has `share` times the usual number of features.
         """
         given = clone(self.model).get_params(deep=False)  # with features of its own
         if not self.is_linear:
@@ -209,7 +209,7 @@ def candidates(
     are_all: bool = True,
     numbers: Sequence[int] = (),
 ) -> tuple[list[Candidate], dict[str, tuple[Any, Any]]]:
-    """What to try, simple candidates first; and for each scaling its scaler (or None) and the scaled rows.
+    """The candidates, simple ones first; and for each scaling its scaler (or None) and the scaled rows.
 
     `evenness` is that of the classes (see there). `are_all` says whether the choice will be fitted to these rows alone;
     else there are no landmarks, as their generator would hold all rows in memory. Columns of `numbers` are tried in
@@ -251,8 +251,8 @@ def candidates(
 
 
 def _generated(scalings: dict[str, Any], rows: Rows, seed: int, multilabel: bool, are_all: bool) -> list[Candidate]:
-    """Newton's steps on random features of every kernel; for the best one also with a learned metric, on landmarks, and
-    with a penalty that only many rows ask for."""
+    """Newton's steps on random features of every kernel. For the best kernel, also with a learned metric, on landmarks,
+    and with a penalty that is only right for many rows."""
     medians = {name: median_squared_distance(scaled) for name, scaled in scalings.items()}
     same_kernel, (least, *usual) = ("scaling", "bandwidth"), STEP_PENALTIES
     ways: list[tuple[float, FeatureKind, tuple[str, ...]]]
@@ -267,8 +267,8 @@ def _generated(scalings: dict[str, Any], rows: Rows, seed: int, multilabel: bool
     for penalty, kind, follows in ways:
         for name, scaled in scalings.items():
             if kind is LEARNED_WAVES and as_rows(scaled).n_features > waves_for(rows.n_rows):
-                continue  # no metric can be learned: it would be the first kind again
-            # Ranks serve where a linear model of steps does.
+                continue  # too many columns to learn a metric: these would be random features again
+            # Kernels on steps are tried if a linear model on steps leads.
             of_linear = ("scaling",) if name == STEPS else ()
             for share in BANDWIDTHS:
                 features, alpha = kind.generator(to_read(share * medians[name])), penalty / rows.n_rows
@@ -278,14 +278,15 @@ def _generated(scalings: dict[str, Any], rows: Rows, seed: int, multilabel: bool
 
 
 def to_read(number: float) -> float:
-    """A number without the digits that nobody wants to read."""
+    """A number rounded to four digits, for people."""
     return float(f"{number:.4g}")
 
 
 def evenness(codes: np.ndarray | None) -> float:
-    """The entropy of the class shares, divided by that of even ones; 1 for several labels per row.
+    """The entropy of the class shares, divided by that of even shares; 1 for several labels per row.
 
-    Gaps are relative to the latter. Where a class is rare the constant model is near it, and gaps have to be smaller.
+    Gaps are relative to the entropy of even shares. If a class is rare, the constant model has far less loss than that,
+    and gaps have to be smaller.
     """
     if codes is None:
         return 1.0

@@ -1,5 +1,5 @@
-"""What to try next to the best candidate so far: the next penalty, twice or half the bandwidth, or another kind of
-features; and the learned metrics that kernels share."""
+"""Neighbours of the best candidate so far: the next penalty, twice or half the bandwidth, or another kind of features;
+and the learned metrics that kernels share."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from manyclass.estimators.automatic.feature_kinds import KINDS, LEARNED_WAVES, W
 
 Best = Callable[[list[Entry]], Entry]
 FACTORS, GAIN = (2.0, 0.5), 1.01
-"""Factors of the bandwidth to try; and by how much the log loss has to fall if the accuracy does not rise."""
+"""Factors on the bandwidth; and the factor by which the log loss has to fall if the accuracy does not rise."""
 NAMED = " nearer"
-"""What is added to the name of a family that is fitted to a smaller gap."""
+"""Suffix of the name of a family that is fitted to a smaller gap."""
 WIDEST_SPAN = 1024.0
-"""Bandwidths are tried from the median divided by this up to the median times this."""
+"""Bandwidths are tried between the median divided by this and the median times this."""
 
 
 def next_penalty(best: Entry, tried: list[Entry], entries: list[Entry]) -> Entry | None:
@@ -142,12 +142,12 @@ class LearnedMetrics(dict[tuple[str, int], Any]):
         self._first: dict[tuple[str, int], float] = {}  # seconds of the fits that learned a metric
 
     def seconds_for(self, candidate: Candidate) -> float:
-        """Seconds that a fit would spend on learning metrics."""
+        """Seconds that a fit of the candidate would spend on learning metrics."""
         return self._seconds * candidate.n_learned
 
     @contextmanager
     def shared(self, candidate: Candidate, part: int, model: Any) -> Iterator[None]:
-        """Inside, the model has the metric that is known, if any, and a metric that a fit learns is kept."""
+        """Within this context the model has the known metric, if any; and a metric that its fit learns is kept."""
         if candidate.kind != LEARNED_WAVES:
             yield
             return

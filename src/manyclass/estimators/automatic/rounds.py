@@ -7,23 +7,26 @@ from manyclass.data.labels import Labels
 from manyclass.fit.held_out import copies_of_rows, folds_by_content, hold_out
 
 FEW_ROWS, FOLDS = 3000, 5
-"""Fewer rows are cross-validated, in so many folds."""
+"""Fewer rows than this are cross-validated, in so many folds."""
 FIRST_ROWS, GROWTH, MOST_HELD_OUT = 2000, 4, 10_000
-"""Of more: rows of the first round, how many times as many the next one has, and rows that judge, at most."""
+"""For more rows: rows of the first round, the factor to the next round, and rows that judge, at most."""
 WORDS_SHARE = 1 / 16
-"""Of the rows: fewer hold too few of the words of all to compare penalties."""
+"""A smaller share of rows of text has too few of all words to compare penalties."""
 MINORITY = 50
-"""Rows outside the largest class that are needed to tell models apart, however many others there are."""
+"""Rows outside of the largest class that are needed to compare models."""
 SIXTIETHS = 60
-"""Parts of many rows with copies, some of which are held out."""
+"""Rows with copies are divided into so many parts at least, some of which are held out."""
 
 Parts = dict[int, tuple[np.ndarray, np.ndarray]]
-"""By number, rows to learn from and rows to judge by."""
+"""By the number of the part: (rows to learn from, rows to judge by)."""
 
 
 def enough_rows(codes: np.ndarray | None, n_rows: int, only_linear: bool) -> float:
-    """Rows from which on models can be compared: some have to be outside the largest class. Linear models alone take
-    less time on a sixteenth of the rows than one of them on all; fewer would hold too few of many rare words."""
+    """The number of rows that is enough to compare models: some have to be outside of the largest class.
+
+    If only linear models are compared, it is a sixteenth of all rows or more: all of them together take less time on
+    these than one of them on all rows, and fewer rows would lack too many rare words.
+    """
     of_words = WORDS_SHARE * n_rows if only_linear else 0.0
     return of_words if codes is None else max(of_words, MINORITY / (1.0 - np.bincount(codes).max() / len(codes)))
 
