@@ -27,9 +27,6 @@ class RowSample:
 
     is_uniform: bool = False
 
-    def n_rows(self, problem: Problem) -> int:
-        return problem.rows.n_rows if self.index is None else len(self.index)
-
     def blocks(self, problem: Problem, block_bytes: int = GRAM_BLOCK_BYTES) -> Iterator[tuple[slice, Rows, Array]]:
         """(which of the sample, those rows of X, their importance times sample weight)."""
         rows, xp = problem.rows, problem.xp
@@ -65,7 +62,7 @@ def carrying_sample(part: Problem, row_weight: np.ndarray, n_rows: int, rng: np.
 
 
 def n_sampled(part: Problem, sample: RowSample) -> int:
-    return sample.n_rows(part)
+    return part.rows.n_rows if sample.index is None else len(sample.index)
 
 
 def heaviest(row_weight: np.ndarray) -> np.ndarray:

@@ -115,7 +115,7 @@ Piece = tuple[Rows | None, np.ndarray | slice, Array, Array]
 
 def _pieces(part: Problem, sample: RowSample, W: Array, b: Array) -> list[Piece]:
     room = min(KEEP_BYTES, KEEP_SHARE * (part.memory_limit or math.inf))
-    keep = sample.index is not None and sample.n_rows(part) * part.rows.row_bytes <= room
+    keep = sample.index is not None and n_sampled(part, sample) * part.rows.row_bytes <= room
     pieces: list[Piece] = []
     for where, block, scale in sample.blocks(part, BLOCK_BYTES):
         rows = where if sample.index is None else sample.index[where]
