@@ -312,6 +312,20 @@ def test_cycles_that_rows_have_gone_through_count(n_days, step, cycles):
     assert not np.isnan(encoder.transform(pd.DataFrame({"at": [pd.NaT]}))).any()
 
 
+@pytest.mark.parametrize("written", ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"])
+def test_dates_that_are_written_as_text_are_dates(rng, written):
+    at = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, 400), unit="D")
+    text = pd.DataFrame({"at": at.strftime(written).where(np.arange(400) % 9 > 0, None)})
+    times = pd.DataFrame({"at": at.where(np.arange(400) % 9 > 0, pd.NaT)})
+    expected = TableEncoder().fit(times).transform(times)
+    encoder = TableEncoder().fit(text)
+    assert_allclose(encoder.transform(text), expected, atol=1e-9)
+    assert_allclose(encoder.transform(times), expected, atol=1e-9)
+    assert_allclose(encoder.transform(text[:9]), expected[:9], atol=1e-9)
+    with pytest.raises(ValueError, match="Column 'at' of X cannot be encoded: it holds text"):
+        encoder.transform(pd.DataFrame({"at": ["2024-01-01", "soon"]}))
+
+
 def test_numbers_and_times_are_known_among_the_columns(frame):
     encoder = TableEncoder().fit(frame.assign(since=frame["since"].where(np.arange(len(frame)) > 3)))
     names = encoder.get_feature_names_out()[numbers_of(encoder)].tolist()

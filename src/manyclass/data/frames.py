@@ -165,6 +165,14 @@ def numbers(column: pa.ChunkedArray) -> np.ndarray:
     return np.concatenate([np.zeros(0, np.float32), *map(numbers_of, column.chunks)])
 
 
+def as_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column, or its texts as dates and times if all are some; categories stay what they are said to be."""
+    if kind_of(column.type) != TEXT or pa.types.is_dictionary(column.type):
+        return column
+    times = tables.dates_of(_trimmed(column))
+    return column if times is None or times.null_count == len(times) else times
+
+
 def cycles_of(kind: pa.DataType) -> tuple[str, ...]:
     """The cycles in which what a column of this type holds has a place."""
     if pa.types.is_time(kind):

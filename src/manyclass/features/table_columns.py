@@ -103,8 +103,9 @@ class Times:
         return [*self.days.names(name), *(f"{name}_{one}_of_{cycle}" for cycle in self.cycles for one in told)]
 
     def values(self, column: Any) -> np.ndarray:
-        from manyclass.data.frames import numbers
+        from manyclass.data.frames import as_times, numbers
 
+        column = as_times(column)
         told, found = [self.days.values(column)], numbers(column).astype(np.float64, copy=False)
         for cycle in self.cycles:
             part = (found / PERIODS[cycle]) % 1.0
@@ -224,11 +225,12 @@ def learned(column: Any, weight: np.ndarray, fewest: int, most: int | None) -> C
     ValueError
         With what the column holds that no number can be made of.
     """
-    from manyclass.data.frames import cycles_of, numbers, texts
+    from manyclass.data.frames import as_times, cycles_of, numbers, texts
     from manyclass.data.readers.tables import TEXT, kind_of
 
     if column.null_count == len(column):
         return Categories((), False, False)
+    column = as_times(column)
     if kind_of(column.type) != TEXT:
         found = numbers(column)
         if np.isnan(found).all():

@@ -7,6 +7,7 @@ called ``embedding[i]``. Nulls become NaN.
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -325,6 +326,15 @@ def numbers_of(array: pa.Array) -> NDArray[Any]:
     elif not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
         array = array.cast(pa.float64())
     return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def dates_of(column: pa.ChunkedArray, missing: Sequence[str] = ("",)) -> pa.ChunkedArray | None:
+    """Texts as dates and times, where all are written as ISO 8601 does, all with a zone or all without; else None."""
+    present = pc.if_else(pc.is_in(column, pa.array(missing)), None, pc.utf8_trim_whitespace(column))
+    for zone in (None, "UTC"):
+        with suppress(pa.ArrowInvalid):
+            return present.cast(pa.timestamp("us", zone))
+    return None
 
 
 def texts_of_times(column: pa.ChunkedArray) -> pa.ChunkedArray:

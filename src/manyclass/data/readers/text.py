@@ -33,7 +33,7 @@ from manyclass.data.readers.dataset import (
     reads_as_number,
 )
 from manyclass.data.readers.source import Source, first_line
-from manyclass.data.readers.tables import NUMBER, TEXT, TIME, Layout
+from manyclass.data.readers.tables import NUMBER, TEXT, TIME, Layout, dates_of
 
 NAME, SUFFIXES, WHAT = "csv", (".csv", ".tsv", ".tab"), "delimited text"
 TAKES = ("target", "drop", "labels")
@@ -188,7 +188,7 @@ class _Text:
                 table = table.set_column(place, name, truths)
             elif kind == NUMBER:
                 raise self.errors[name]
-            elif kind != TEXT and (dates := _dates(column)) is not None:
+            elif kind != TEXT and (dates := dates_of(column, _MISSING)) is not None:
                 table = table.set_column(place, name, dates)
             elif kind == TIME:
                 raise DataFileError(f"column '{name}' holds text where the model was fitted on dates: correct it")
@@ -262,15 +262,6 @@ def _truths(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     is_true = pc.is_in(present, pa.array(_TRUE))
     are_truths = pc.all(pc.or_(pc.or_(is_true, pc.is_in(present, pa.array(_FALSE))), pc.is_null(present)))
     return pc.if_else(pc.is_null(present), None, is_true) if are_truths.as_py() else None
-
-
-def _dates(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Dates and times as ISO 8601 writes them, all with a zone or all without, if all texts are some."""
-    present = pc.if_else(pc.is_in(column, pa.array(_MISSING)), None, pc.utf8_trim_whitespace(column))
-    for zone in (None, "UTC"):
-        with suppress(pa.ArrowInvalid):
-            return present.cast(pa.timestamp("us", zone))
-    return None
 
 
 def _check_text(name: str, column: pa.ChunkedArray, example: str) -> None:
