@@ -254,6 +254,8 @@ def test_numbers_of_any_size(rng):
     found = TableEncoder().fit_transform(X)
     assert_allclose(found[:, [0, 1, 3]].std(axis=0), 1.0, rtol=0.02)
     assert_array_equal(found[:, 4], 0.0)
+    later = TableEncoder().fit(X).transform(np.where(np.arange(4) == 3, 1e9 + 3.0, X[:1]))
+    assert later[0, 4] == 3.0  # a constant has no unit of its own
 
 
 def test_names_are_told_apart():
