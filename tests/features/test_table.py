@@ -100,7 +100,8 @@ def test_texts_are_those_of_scikit_learn():
     words = TfidfVectorizer(ngram_range=(1, 2), token_pattern=r"(?u)\b\w+\b", **options).fit(texts)
     characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 3), **options).fit(texts)
     expected = sp.hstack([words.transform(texts), characters.transform(texts)]).toarray()
-    assert_allclose(found if isinstance(found, np.ndarray) else found.toarray(), expected)
+    assert found.dtype == np.float32
+    assert_allclose(found if isinstance(found, np.ndarray) else found.toarray(), expected, atol=1e-6)
     names = encoder.get_feature_names_out()
     assert names[0] == f"question_{words.get_feature_names_out()[0]}"
     assert names[-1] == f"question_characters_{characters.get_feature_names_out()[-1]}"

@@ -218,11 +218,11 @@ def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.utf8_trim_whitespace(column.cast(pa.string()))
 
 
-def joined(parts: Iterable[Any], shape: tuple[int, int], sparse_output: bool) -> Any:
+def joined(parts: Iterable[Any], shape: tuple[int, int], sparse_output: bool, dtype: Any = np.float32) -> Any:
     """Arrays and CSR arrays side by side, as one of them."""
     if sparse_output:
-        return sp.csr_array(sp.hstack([sp.csr_array(part) for part in parts], "csr"))
-    X, done = np.empty(shape), 0
+        return sp.csr_array(sp.hstack([sp.csr_array(part) for part in parts], "csr"), dtype=dtype)
+    X, done = np.empty(shape, dtype), 0
     for part in parts:
         X[:, done : done + part.shape[1]] = part.toarray() if sp.issparse(part) else part
         done += part.shape[1]

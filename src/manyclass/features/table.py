@@ -145,7 +145,8 @@ class TableEncoder(TransformerMixin, Parametrised):
 
         Returns
         -------
-        X_new : float64 array, or CSR array, of shape (n_samples, n_features_out)
+        X_new : array, or CSR array, of shape (n_samples, n_features_out)
+            float64, or float32 where no column is of numbers or times.
         """
         check_is_fitted(self)
         table = _as_table(X)
@@ -165,7 +166,9 @@ class TableEncoder(TransformerMixin, Parametrised):
     def _joined(self, table: Any, sparse_output: bool) -> Any:
         from manyclass.data.frames import joined
 
-        return joined(self._parts(table), (len(table), self.n_features_out), sparse_output)
+        # Small numbers beside an outlier of their column may be less than a float32 tells apart.
+        dtype = np.float64 if any(column.numbers for column in self.columns_) else np.float32
+        return joined(self._parts(table), (len(table), self.n_features_out), sparse_output, dtype)
 
     def _check_names(self, names: list[str]) -> None:
         known = getattr(self, "feature_names_in_", np.array(names, dtype=object)).tolist()

@@ -152,7 +152,7 @@ class Categories:
         is_told = columns >= 0
         indptr = np.concatenate([[0], np.cumsum(is_told)])
         shape = (len(columns), n_known + self.has_others + self.may_lack)
-        return as_csr(np.ones(indptr[-1]), columns[is_told], indptr, shape)
+        return as_csr(np.ones(indptr[-1], np.float32), columns[is_told], indptr, shape)
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class Words:
 
         texts, known = _repeated(values, codes), set(whole.known)
         n_characters, n_shared = sum(map(len, texts)), sum(text in known for text in texts)
-        options: dict[str, Any] = {"min_df": fewest, "sublinear_tf": True}
+        options: dict[str, Any] = {"min_df": fewest, "sublinear_tf": True, "dtype": np.float32}
         longest = 2 if n_characters < MOST_FOR_PAIRS else 1
         words = TfidfVectorizer(ngram_range=(1, longest), token_pattern=WORD.pattern, **options).fit(texts)
         characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 3), **options)
