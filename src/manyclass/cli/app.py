@@ -115,8 +115,8 @@ _JSON = _output("--json", help="Print one JSON object and nothing else on stdout
 _TRAIN = typer.Argument(
     metavar="TRAIN",
     show_default=False,
-    help="CSV, TSV, Parquet, Arrow, safetensors, LIBSVM, NPZ, NPY, IDX or ARFF file, gzipped or not. Without one, "
-    "scikit-learn's digits.",
+    help="CSV, TSV, Parquet, Arrow, safetensors, LIBSVM, NPZ, NPY, IDX or ARFF file, gzipped or not. Tables may hold "
+    "categories, texts, dates and gaps. Without a file, scikit-learn's digits.",
 )
 
 _MOMENT_FILES = typer.Argument(
