@@ -331,8 +331,10 @@ def numbers_of(array: pa.Array) -> NDArray[Any]:
 def dates_of(column: pa.ChunkedArray, missing: Sequence[str] = ("",)) -> pa.ChunkedArray | None:
     """Texts as dates and times, where all are written as ISO 8601 does, all with a zone or all without; else None."""
     present = pc.if_else(pc.is_in(column, pa.array(missing)), None, pc.utf8_trim_whitespace(column))
+    first = present.drop_null()[:1]  # texts that are no dates take pyarrow long
     for zone in (None, "UTC"):
         with suppress(pa.ArrowInvalid):
+            first.cast(pa.timestamp("us", zone))
             return present.cast(pa.timestamp("us", zone))
     return None
 
