@@ -218,12 +218,21 @@ def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.utf8_trim_whitespace(column.cast(pa.string()))
 
 
-def joined(parts: Iterable[Any], shape: tuple[int, int], sparse_output: bool, dtype: Any = np.float32) -> Any:
-    """Arrays and CSR arrays side by side, as one of them."""
+def joined(blocks: Iterable[list[Any]], shape: tuple[int, int], sparse_output: bool, dtype: Any) -> Any:
+    """Blocks of rows, each of arrays and CSR arrays side by side, as one array or CSR array."""
     if sparse_output:
-        return sp.csr_array(sp.hstack([sp.csr_array(part) for part in parts], "csr"), dtype=dtype)
-    X, done = np.empty(shape, dtype), 0
-    for part in parts:
-        X[:, done : done + part.shape[1]] = part.toarray() if sp.issparse(part) else part
-        done += part.shape[1]
+        found = [beside(parts) for parts in blocks]
+        return sp.csr_array(sp.vstack(found, "csr"), dtype=dtype) if found else sp.csr_array(shape, dtype=dtype)
+    X, start = np.empty(shape, dtype), 0
+    for parts in blocks:
+        rows, done = slice(start, start + parts[0].shape[0]), 0
+        for part in parts:
+            X[rows, done : done + part.shape[1]] = part.toarray() if sp.issparse(part) else part
+            done += part.shape[1]
+        start = rows.stop
     return X
+
+
+def beside(parts: list[Any]) -> Any:
+    """Arrays and CSR arrays side by side, as a CSR array."""
+    return sp.csr_array(sp.hstack([sp.csr_array(part) for part in parts], "csr"))

@@ -313,7 +313,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
                 raise
             raise ValueError(
                 "X holds NaN, and there was none where AutoClassifier was fitted: fit it behind a TableEncoder, which "
-                "takes the mean for what is missing."
+                "guesses what is missing."
             ) from error
 
     def _store(self, model: Any, chosen: Entry, front: list[tuple[str, Any]]) -> None:

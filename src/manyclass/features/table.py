@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -17,11 +17,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from manyclass.data import as_rows
 from manyclass.data.summary import is_full
+from manyclass.features.gaps import Guesses
 from manyclass.features.table_columns import Categories, Numbers, Times, Words, learned
 from manyclass.fit import Parametrised
 
-SAMPLED_ROWS = 1024
-"""By which it is decided whether rows are sparse."""
+SAMPLED_ROWS, GUESSED_ROWS = 1 << 10, 1 << 14
+"""By which it is decided whether rows are sparse, and learned what numbers that are missing should be, at most."""
+BLOCK_ROWS = 1 << 15
+"""That are encoded at a time."""
 
 
 @dataclass(eq=False, repr=False)
@@ -29,7 +32,8 @@ class TableEncoder(TransformerMixin, Parametrised):
     """Columns of any kind as columns of numbers, which linear models and kernels need.
 
     - Numbers, truth values, dates and times (as days; also of text such as 2024-12-31T23:59) are brought to mean 0 and
-      variance 1. What is missing becomes the mean, with a column of its own that says so.
+      variance 1. What is missing is guessed by linear regression on the other numbers of the row, and gets a column of
+      its own that says so.
     - Dates and times also get the part of a day, a week and a year that is over, with its cosine and sine, if the rows
       have gone through at least one.
     - Of text and categories each value that occurs often enough gets a column of 0 and 1; all others share one, which
@@ -53,6 +57,9 @@ class TableEncoder(TransformerMixin, Parametrised):
     ----------
     columns_ : list
         What each column became.
+    guesses_ : object or None
+        The regressions by which numbers that are missing are guessed; None where these are their mean: where none is
+        missing, there is one column of numbers, or there are too many.
     sparse_output_ : bool
         Whether `transform` gives a CSR array: where that takes less than an eighth of the memory. It never does where
         ``set_output`` asks for a frame.
@@ -83,7 +90,7 @@ class TableEncoder(TransformerMixin, Parametrised):
         "min_frequency": [Interval(Integral, 1, None, closed="left")],
         "max_categories": [Interval(Integral, 1, None, closed="left"), None],
     }
-    _model_parts: ClassVar[tuple[type, ...]] = (Numbers, Times, Categories, Words)
+    _model_parts: ClassVar[tuple[type, ...]] = (Numbers, Times, Categories, Words, Guesses)
 
     min_frequency: int = 2
     _: KW_ONLY
@@ -127,6 +134,11 @@ class TableEncoder(TransformerMixin, Parametrised):
         self.columns_ = [_told(name, learned, column, *options) for name, column in _named(some)]
         if not self.n_features_out:
             raise ValueError("No column of X says anything of its rows: all are empty, or of values that differ.")
+        self.guesses_ = None
+        index = np.arange(0, len(some), len(some) // GUESSED_ROWS + 1)
+        numbers = _numbers_of(self._parts(some.take(index)), self.columns_)
+        if numbers is not None:
+            self.guesses_ = Guesses.learned(numbers, weight[counted][index], len(table))
         few = some.take(np.arange(0, len(some), len(some) // SAMPLED_ROWS + 1))
         self.sparse_output_ = not is_full(as_rows(self._joined(few, sparse_output=True)))
         return self._given(table)
@@ -168,7 +180,9 @@ class TableEncoder(TransformerMixin, Parametrised):
 
         # Small numbers beside an outlier of their column may be less than a float32 tells apart.
         dtype = np.float64 if any(column.numbers for column in self.columns_) else np.float32
-        return joined(self._parts(table), (len(table), self.n_features_out), sparse_output, dtype)
+        shape = (len(table), self.n_features_out)
+        blocks = [table.slice(start, BLOCK_ROWS) for start in range(0, len(table), BLOCK_ROWS)]
+        return joined(map(self._filled, blocks), shape, sparse_output, dtype)
 
     def _check_names(self, names: list[str]) -> None:
         known = getattr(self, "feature_names_in_", np.array(names, dtype=object)).tolist()
@@ -179,9 +193,21 @@ class TableEncoder(TransformerMixin, Parametrised):
                 f"{wrong[0]!r} is; give the same columns in the same order."
             )
 
-    def _parts(self, table: Any) -> Iterator[Any]:
-        for learner, (name, column) in zip(self.columns_, _named(table), strict=True):
-            yield _told(name, learner.values, column)
+    def _parts(self, table: Any) -> list[Any]:
+        """What becomes of each column; numbers that are missing are NaN."""
+        named = zip(self.columns_, _named(table), strict=True)
+        return [_told(name, learner.values, column) for learner, (name, column) in named]
+
+    def _filled(self, table: Any) -> list[Any]:
+        """`_parts` without NaN."""
+        parts = self._parts(table)
+        numbers = _numbers_of(parts, self.columns_)
+        if numbers is not None:
+            numbers = np.nan_to_num(numbers) if self.guesses_ is None else self.guesses_.fill(numbers)
+            those = [part for part, column in zip(parts, self.columns_, strict=True) if column.numbers]
+            for part, filled in zip(those, numbers.T, strict=True):
+                part[:, 0] = filled
+        return parts
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Such as "age", "missingindicator_age", "city_Oslo", "city_infrequent", "city_missing".
@@ -211,6 +237,12 @@ def _as_table(X: Any) -> Any:
     from manyclass.data.frames import as_table
 
     return as_table(X)
+
+
+def _numbers_of(parts: list[Any], columns: list[Any]) -> np.ndarray | None:
+    """The numbers and days of each row, without what else is made of them."""
+    found = [part[:, 0] for part, column in zip(parts, columns, strict=True) if column.numbers]
+    return np.stack(found, axis=1) if found else None
 
 
 def _named(table: Any) -> list[tuple[str, Any]]:

@@ -34,7 +34,7 @@ new, and triples of characters, of which a text has more than three times as man
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers, or days since 1970, in standard deviations from their mean; what is missing has a column of its own."""
+    """Numbers, or days since 1970, in standard deviations from their mean, with a column for what is missing: NaN."""
 
     mean: float
     deviation: float
@@ -71,7 +71,7 @@ class Numbers:
         if TIME in {self.kind, kind_of(column.type)} != {TIME} and not is_missing.all():
             one, other = ("numbers", "dates") if self.kind == NUMBER else ("dates", "numbers")
             raise ValueError(f"it held {one} when it was fitted, and holds {other}")
-        scaled = np.where(is_missing, 0.0, (found - self.mean) / self.deviation)
+        scaled = (found - self.mean) / self.deviation
         return np.stack([scaled, is_missing], axis=1)[:, : 1 + self.may_lack]
 
 
@@ -201,12 +201,12 @@ class Words:
         ]
 
     def values(self, column: Any) -> Any:
-        from manyclass.data.frames import joined, texts
+        from manyclass.data.frames import beside, texts
 
         told = _repeated(*texts(column)) or [""]  # as there is no TF-IDF of no texts
         parts = [one.transform(told)[: len(column)] for one in (self.words, self.characters) if one is not None]
         parts += [] if self.whole is None else [self.whole.values(column)]
-        return joined(parts, (len(column), sum(part.shape[1] for part in parts)), sparse_output=True)
+        return beside(parts)
 
 
 def _repeated(values: list[str], codes: np.ndarray) -> list[str]:

@@ -1,0 +1,63 @@
+"""Numbers that are missing, guessed from the others of their row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+ROUNDS, SWEEPS = 3, 8
+"""Of guesses while regressions are learned, each from the guesses of the last; and over the columns of a row, whose
+guesses depend on each other."""
+MOST_FLOPS = 1e11
+"""Of one round over the rows: with more columns the mean has to do."""
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """x_j ≈ m_j + Σ_i≠j (x_i − m_i) c_ij, the linear regression of each column on all others, within its range.
+
+    All regressions come from one inverse of the covariance, P: c_ij = −P_ij / P_jj. Where several numbers of a row are
+    missing, a sweep guesses them in turn, each from what the others are now (Gauss and Seidel), which ends at their
+    mean given the numbers that are there.
+    """
+
+    mean: np.ndarray
+    coef: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def learned(cls, X: np.ndarray, weight: np.ndarray, n_rows: int) -> Self | None:
+        """From some of `n_rows` rows, whose columns are in standard deviations from their mean, NaN where they are
+        missing; None where the mean, which is 0, has to do."""
+        is_missing, p = np.isnan(X), X.shape[1]
+        n_missing = np.count_nonzero(is_missing) * n_rows / max(len(X), 1)
+        if p < 2 or not is_missing.any() or 2.0 * SWEEPS * n_missing * p > MOST_FLOPS:
+            return None
+        of_means = np.where(is_missing, 0.0, X)
+        found = cls(np.zeros(p), np.zeros((p, p)), of_means.min(axis=0), of_means.max(axis=0))
+        for _ in range(ROUNDS):
+            filled = found.fill(X)
+            mean = np.average(filled, axis=0, weights=weight)
+            centred = filled - mean
+            covariance = (centred * weight[:, None]).T @ centred / weight.sum()
+            # Of few rows regressions on many columns would follow their noise.
+            ridge = max(p / max(len(X), weight.sum()), 1e-6)
+            inverse = np.linalg.inv(covariance + ridge * np.eye(p))
+            coef = -inverse / np.diag(inverse)
+            np.fill_diagonal(coef, 0.0)
+            found = cls(mean, coef, found.low, found.high)
+        return found
+
+    def fill(self, X: np.ndarray) -> np.ndarray:
+        """The rows with guesses where they lack numbers; those of a row depend on that row alone."""
+        is_missing = np.isnan(X)
+        filled = np.where(is_missing, self.mean, X)
+        places = [(j, np.flatnonzero(is_missing[:, j])) for j in np.flatnonzero(is_missing.any(axis=0))]
+        for _ in range(SWEEPS):
+            for j, rows in places:
+                guess = self.mean[j] + (filled[rows] - self.mean) @ self.coef[:, j]
+                filled[rows, j] = np.clip(guess, self.low[j], self.high[j])
+        return filled
