@@ -21,7 +21,7 @@ from manyclass.features.gaps import Guesses
 from manyclass.features.table_columns import Categories, Numbers, Times, Words, learned
 from manyclass.fit import Parametrised
 
-SAMPLED_ROWS, GUESSED_ROWS = 1 << 10, 1 << 14
+SAMPLED_ROWS, GUESSED_ROWS = 1 << 10, 1 << 12
 """By which it is decided whether rows are sparse, and learned what numbers that are missing should be, at most."""
 BLOCK_ROWS = 1 << 15
 """That are encoded at a time."""
