@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import _get_check_estimator_ids
 from manyclass import GLMClassifier
 from manyclass.data.frames import is_mixed
 from manyclass.estimators.automatic.scalings import numbers_of
-from manyclass.features import TableEncoder, ThermometerEncoder, table_columns
+from manyclass.features import TableEncoder, ThermometerEncoder, table, table_columns
 from tests.checks import checks
 
 
@@ -140,9 +140,14 @@ def test_kinds_of_tables_hold_the_same(frame, as_kind):
     assert_allclose(TableEncoder().fit_transform(kind), expected, atol=1e-9)
 
 
-def test_rows_may_come_in_pieces(frame):
+def test_rows_may_come_in_pieces(frame, monkeypatch):
     encoder = TableEncoder().fit(frame)
     whole = encoder.transform(frame)
+    monkeypatch.setattr(table, "BLOCK_ROWS", 7)
+    assert_array_equal(encoder.transform(frame), whole)
+    encoder.sparse_output_ = True
+    assert_array_equal(encoder.transform(frame).toarray(), whole)
+    encoder.sparse_output_ = False
     parts = [encoder.transform(frame[first : first + 1]) for first in range(20)]
     assert_array_equal(np.concatenate(parts), whole[:20])
 
