@@ -10,6 +10,8 @@ import numpy as np
 ROUNDS, SWEEPS = 3, 8
 """Of guesses while regressions are learned, each from the guesses of the last; and over the columns of a row, whose
 guesses depend on each other."""
+EXPLAINED = 0.5
+"""Of the variance of a column, by the others: where less is, the mean is the guess, which steps tell from numbers."""
 MOST_FLOPS = 2e9
 """Of all sweeps over all rows, which take about as many nanoseconds: with more columns the mean has to do."""
 
@@ -17,6 +19,8 @@ MOST_FLOPS = 2e9
 @dataclass(frozen=True)
 class Guesses:
     """x_j ≈ m_j + Σ_i≠j (x_i − m_i) c_ij, the linear regression of each column on all others, within its range.
+
+    Where that explains less than half of the variance of a column, it is m_j alone.
 
     All regressions come from one inverse of the covariance, P: c_ij = −P_ij / P_jj. Where several numbers of a row are
     missing, a sweep guesses them in turn, each from what the others are now (Gauss and Seidel), which ends at their
@@ -48,6 +52,8 @@ class Guesses:
             inverse = np.linalg.inv(covariance + ridge * np.eye(p))
             coef = -inverse / np.diag(inverse)
             np.fill_diagonal(coef, 0.0)
+            unexplained = 1.0 / np.diag(inverse) - ridge
+            coef[:, unexplained > (1.0 - EXPLAINED) * np.diag(covariance)] = 0.0
             found = cls(mean, coef, found.low, found.high)
         return found
 

@@ -32,8 +32,8 @@ class TableEncoder(TransformerMixin, Parametrised):
     """Columns of any kind as columns of numbers, which linear models and kernels need.
 
     - Numbers, truth values, dates and times (as days; also of text such as 2024-12-31T23:59) are brought to mean 0 and
-      variance 1. What is missing is guessed by linear regression on the other numbers of the row, and gets a column of
-      its own that says so.
+      variance 1. What is missing is guessed by linear regression on the other numbers of the row, or is the mean where
+      that explains little, and gets a column of its own that says so.
     - Dates and times also get the part of a day, a week and a year that is over, with its cosine and sine, if the rows
       have gone through at least one.
     - Of text and categories each value that occurs often enough gets a column of 0 and 1; all others share one, which
