@@ -29,6 +29,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from benchmarks import report
 from benchmarks.data import data_dir
+from benchmarks.report import shown
 from benchmarks.selection.auto import OURS, TREES, Result, compared, peers, rows_of, summary
 from benchmarks.text import newsgroups_texts
 
@@ -101,8 +102,7 @@ def main(
     results = []
     for name in names or TABLES:
         X, y = TABLES[name]() if name in TABLES else from_file(Path(name), target)
-        results.append(contest(name, X, y, limit, most))
-        print(" | ".join(rows_of(results[-1])), flush=True)
+        results.append(shown(contest(name, X, y, limit, most), rows_of, as_json=False))
     columns = ["data", "n×d×k", OURS, *peers(False, True), "behind"]
     table = report.Table(f"Tables as they are kept, {limit:g} s at most: the furthest behind first", columns)
     for result in sorted(results, key=lambda one: one.behind, reverse=True):

@@ -20,6 +20,7 @@ from manyclass.cli.modelfile import Model, Schema
 from manyclass.cli.output import Progress, check_writable, print_facts, print_json, progress_line
 from manyclass.cli.scaling import SCALERS, transformed
 from manyclass.data import Rows, as_rows
+from manyclass.data.frames import is_mixed
 from manyclass.data.labels import of_present
 from manyclass.data.memory import as_bytes
 from manyclass.data.readers import Dataset
@@ -238,8 +239,9 @@ def _fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted
     X = train.X
     if scaler is not None:
         X = transformed(scaler, train) if limit is None else X.transformed(scaler.transform)
-    if encoder is not None and scaler is None and isinstance(estimator, AutoClassifier):
-        X, encoder = table.X, None  # as it encodes by itself, and knows then which columns are numbers
+    if encoder is not None and scaler is None and isinstance(estimator, AutoClassifier) and is_mixed(table.X):
+        # It encodes by itself, and knows then which columns are numbers; but not rows all of whose gaps are held out.
+        X, encoder = table.X, None
     given = {"memory_limit": limit, "checkpoint": request.checkpoint}
     estimator.fit(X, train.y, weight, **{name: value for name, value in given.items() if value is not None})
     seconds = {"read": read - started, "fit": time.perf_counter() - read}
