@@ -92,6 +92,7 @@ def test_the_mean_has_to_do_where_there_is_nothing_to_guess_from(holed, monkeypa
     assert TableEncoder().fit(np.nan_to_num(some)).guesses_ is None
     nothing = TableEncoder().fit(some).transform(np.full((1, 30), np.nan))
     assert_allclose(nothing[0, ::2], TableEncoder().fit(some).guesses_.mean, atol=0.2)
+    assert Guesses.learned(np.where(np.eye(20, 3000) > 0, np.nan, 1.0), np.ones(20), 20) is None  # by its inverses
     monkeypatch.setattr(gaps, "MOST_FLOPS", 1e3)
     encoder = TableEncoder().fit(some)
     assert encoder.guesses_ is None

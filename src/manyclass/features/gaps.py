@@ -12,8 +12,9 @@ ROUNDS, SWEEPS = 3, 8
 guesses depend on each other."""
 EXPLAINED = 0.5
 """Of the variance of a column, by the others: where less is, the mean is the guess, which steps tell from numbers."""
-MOST_FLOPS = 2e9
-"""Of all sweeps over all rows, which take about as many nanoseconds: with more columns the mean has to do."""
+MOST_FLOPS, OF_INVERSES = 2e9, 0.1
+"""Multiplications of all sweeps over all rows, each of about a nanosecond: with more columns the mean has to do. And
+the share of that which those of an inverse take."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Guesses:
         missing; None where the mean, which is 0, has to do."""
         is_missing, p = np.isnan(X), X.shape[1]
         n_missing = np.count_nonzero(is_missing) * n_rows / max(len(X), 1)
-        if p < 2 or not is_missing.any() or 2.0 * SWEEPS * n_missing * p > MOST_FLOPS:
+        n_flops = 2.0 * SWEEPS * n_missing * p + OF_INVERSES * 2.0 * ROUNDS * float(p) ** 3
+        if p < 2 or not is_missing.any() or n_flops > MOST_FLOPS:
             return None
         of_means = np.where(is_missing, 0.0, X)
         found = cls(np.zeros(p), np.zeros((p, p)), of_means.min(axis=0), of_means.max(axis=0))
