@@ -351,5 +351,6 @@ def test_only_what_numbers_do_not_say_makes_a_table():
         "file.csv",
     ):
         assert not is_mixed(X)
-    for X in ([[1.0, np.nan]], [[1, None]], [["a"], ["2"]], pd.DataFrame({"a": pd.Categorical([1, 2])})):
+    digits = pd.DataFrame({"zip": ["007", "12", "90"]})
+    for X in ([[1.0, np.nan]], [[1, None]], [["a"], ["2"]], pd.DataFrame({"a": pd.Categorical([1, 2])}), digits):
         assert is_mixed(X)

@@ -34,7 +34,7 @@ DAY = {"s": 86_400.0, "ms": 86_400e3, "us": 86_400e6, "ns": 86_400e9}
 
 
 def is_mixed(X: Any) -> bool:
-    """Whether X is a table or an array that holds dates, text that is no number, or numbers that are missing.
+    """Whether X is a table or an array that holds dates, text, or numbers that are missing.
 
     False for what is no table at all, and for what stays where it is: files, sparse rows, arrays of other namespaces.
     """
@@ -57,7 +57,14 @@ def is_mixed(X: Any) -> bool:
         return False
     if values.dtype.kind == "f":
         return bool(values.size and np.isnan(np.min(values)))  # which is NaN where any is
-    return values.dtype.kind in "OUS" and any(map(tables.is_mixed, as_table(X).columns))
+    return values.dtype.kind in "OUS" and any(map(_is_mixed, as_table(X).columns))
+
+
+def _is_mixed(column: pa.ChunkedArray) -> bool:
+    """Of an array, which has one type for all of its columns: texts that all read as numbers may be some."""
+    if kind_of(column.type) == TEXT and not column.null_count:
+        return not all(map(reads_as_number, pc.unique(column).to_pylist()))
+    return tables.is_mixed(column)
 
 
 def as_table(X: Any) -> pa.Table:

@@ -28,7 +28,6 @@ from manyclass.data.readers.dataset import (
     holds_text,
     labels_from_codes,
     quoted,
-    reads_as_number,
 )
 
 NUMBER, TIME, TEXT = "number", "time", "text"
@@ -286,12 +285,9 @@ def blank_table(kinds: Mapping[str, str], n_rows: int) -> pa.Table:
 
 
 def is_mixed(column: pa.ChunkedArray) -> bool:
-    """Whether it holds anything but numbers, or text that all reads as numbers."""
-    kind = kind_of(column.type)
-    if kind == TEXT and not pa.types.is_dictionary(column.type):
-        return column.null_count > 0 or not all(map(reads_as_number, pc.unique(column).to_pylist()))
+    """Whether it holds anything but numbers, of which none is missing."""
     has_nan = pa.types.is_floating(column.type) and bool(pc.any(pc.is_nan(column)).as_py())
-    return kind != NUMBER or column.null_count > 0 or has_nan
+    return kind_of(column.type) != NUMBER or column.null_count > 0 or has_nan
 
 
 def refuse_text(schema: pa.Schema, names: list[str]) -> None:
