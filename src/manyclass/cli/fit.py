@@ -18,12 +18,13 @@ from manyclass.cli.evaluate import Scores, described, score
 from manyclass.cli.inputs import DataOptions, check_classes, digits, encoded, load
 from manyclass.cli.modelfile import Model, Schema
 from manyclass.cli.output import Progress, check_writable, print_facts, print_json, progress_line
-from manyclass.cli.scaling import SCALERS, transformed
-from manyclass.data import Rows, as_rows
+from manyclass.cli.scaling import SCALERS, UNSCALED, transformed
+from manyclass.data import as_rows
 from manyclass.data.frames import is_mixed
 from manyclass.data.labels import of_present
 from manyclass.data.memory import as_bytes
 from manyclass.data.readers import Dataset
+from manyclass.data.stored_table import StoredTable
 from manyclass.diagnostics.names import counted
 from manyclass.diagnostics.names import shown as named
 from manyclass.fit import Status
@@ -139,7 +140,7 @@ def _fit(request: FitRequest, progress: Progress) -> Fitted:
 
 def _judged(request: FitRequest, model: Model, test: Dataset) -> Scores:
     try:
-        return score(model, test.X, test.y)
+        return score(model, model.encoded(test.X), test.y)
     except KeyboardInterrupt:
         if request.output is None:
             raise
@@ -218,7 +219,7 @@ def _fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted
     schema, weight = Schema.of(train), None
     test = _read_test(request, schema)
     if test is None and request.holdout > 0 and limit is None:
-        index = _held_out(request, as_rows(encoded(train)[1].X), train.y, request.holdout)
+        index = _held_out(request, train, request.holdout)
         train, test = train.take(np.delete(np.arange(train.X.shape[0]), index)), train.take(index)
         _check_rest(request, train.y)
         schema = Schema.of(train)
@@ -230,26 +231,31 @@ def _fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted
         train = dataclasses.replace(train, y=of_present(y, weight))
     read = time.perf_counter()
     progress.say("fitting")
-    kind = train.kind if limit is None else f"{train.X.dtype.name}, in chunks"
-    table, (encoder, train) = train, encoded(train)
-    if encoder is not None:
-        kind += f", encoded in {counted(encoder.n_features_out, 'column')}"
-        test = test and dataclasses.replace(test, X=encoder.transform(test.X))
-    scaler = SCALERS[request.scale].fitted(train, None if weight is None else weight > 0)
-    X = train.X
-    if scaler is not None:
-        X = transformed(scaler, train) if limit is None else X.transformed(scaler.transform)
-    if encoder is not None and scaler is None and isinstance(estimator, AutoClassifier) and is_mixed(table.X):
-        # It encodes by itself, and knows then which columns are numbers; but not rows all of whose gaps are held out.
-        X, encoder = table.X, None
+    encoder, scaler, X = _front(request, estimator, train, weight)
     given = {"memory_limit": limit, "checkpoint": request.checkpoint}
     estimator.fit(X, train.y, weight, **{name: value for name, value in given.items() if value is not None})
     seconds = {"read": read - started, "fit": time.perf_counter() - read}
     n_rows = train.X.shape[0] if weight is None else int(weight.sum())
     # Where an estimator chooses between several, what it has chosen, and why.
     model = Model.of(encoder, scaler, getattr(estimator, "best_estimator_", estimator), schema)
+    kind = train.kind if limit is None else f"{'table' if train.is_table else train.X.dtype.name}, in chunks"
+    if model.encoder is not None:
+        kind += f", encoded in {counted(model.encoder.n_features_out, 'column')}"
     why, tried = getattr(estimator, "why_", []), getattr(estimator, "leaderboard_", [])
     return Fitted(model, n_rows, kind, test, seconds, scaler is not None, why, tried)
+
+
+def _front(request: FitRequest, estimator: Any, train: Dataset, weight: np.ndarray | None) -> tuple[Any, Any, Any]:
+    """What encodes tables and what scales columns, each None where nothing does, and the rows behind both."""
+    is_encoded = isinstance(train.X, StoredTable) or (train.is_table and is_mixed(train.X))
+    if is_encoded and isinstance(estimator, AutoClassifier) and request.scale in UNSCALED:
+        return None, None, train.X  # it encodes by itself, and knows then which columns are numbers
+    encoder, train = encoded(train, weight)
+    scaler = SCALERS[request.scale].fitted(train, None if weight is None else weight > 0)
+    if scaler is None:
+        return encoder, None, train.X
+    X = transformed(scaler, train) if request.memory_limit is None else train.X.transformed(scaler.transform)
+    return encoder, scaler, X
 
 
 def _read_test(request: FitRequest, schema: Schema) -> Dataset | None:
@@ -265,13 +271,14 @@ def _read_test(request: FitRequest, schema: Schema) -> Dataset | None:
 
 def _put_aside(request: FitRequest, dataset: Dataset) -> tuple[Dataset, np.ndarray]:
     """Rows that are held out, no more than memory has room for, and weights that are 0 for these."""
-    rows, y, limit = dataset.X, dataset.y, as_bytes(request.memory_limit)
+    rows, y, n_rows = dataset.X, dataset.y, dataset.X.shape[0]
     assert y is not None
-    most = max(1, int(limit / HELD_OUT_SHARE / rows.row_bytes)) / rows.n_rows
-    index = _held_out(request, rows, y, min(request.holdout, most))
-    weight = np.ones(rows.n_rows)
+    most = max(1, int(as_bytes(request.memory_limit) / HELD_OUT_SHARE / rows.row_bytes)) / n_rows
+    index = _held_out(request, dataset, min(request.holdout, most))
+    weight = np.ones(n_rows)
     weight[index] = 0.0
-    return dataclasses.replace(dataset, X=rows.take(index).unwrapped(), y=y[index]), weight
+    held = rows.take(index)
+    return dataclasses.replace(dataset, X=held if dataset.is_table else held.unwrapped(), y=y[index]), weight
 
 
 def _check_rest(request: FitRequest, y: Any) -> None:
@@ -283,11 +290,12 @@ def _check_rest(request: FitRequest, y: Any) -> None:
         )
 
 
-def _held_out(request: FitRequest, rows: Rows, y: Any, share: float) -> Any:
-    if np.ceil(share * rows.n_rows) >= rows.n_rows:
+def _held_out(request: FitRequest, dataset: Dataset, share: float) -> Any:
+    y, n_rows = dataset.y, dataset.X.shape[0]
+    if np.ceil(share * n_rows) >= n_rows:
         raise CommandError(
-            f"{request.name} has {rows.n_rows} rows, of which --holdout {request.holdout:g} leaves none to fit: "
+            f"{request.name} has {n_rows} rows, of which --holdout {request.holdout:g} leaves none to fit: "
             "use --holdout 0"
         )
-    strata = y if y.ndim == 1 else None
-    return hold_out(rows, strata, None, share, np.random.default_rng(request.seed)).index
+    strata = y if y is not None and y.ndim == 1 else None
+    return hold_out(as_rows(np.empty((n_rows, 0))), strata, None, share, np.random.default_rng(request.seed)).index

@@ -62,20 +62,12 @@ def load(
     Where it `may_be_table`, X is one of pyarrow if it holds more than numbers; and always where the model knows one.
 
     With a limit on memory X are `Rows`, which stay in the file where they are many, and where it is said that they do,
-    and are checked when they are read.
+    and are checked when they are read; of a table they are a `StoredTable`.
     """
     given = _reading(path, options, schema, labels_needed)
     in_memory = memory_limit is None and not stays
-    kinds = None if schema is None else schema.kinds
-    if kinds and not in_memory:
-        raise CommandError(
-            f"the model takes columns of text, dates or gaps, for which {path} has to be read as a whole: leave out "
-            "--memory-limit"
-        )
-    if in_memory:
-        dataset = read(path, kinds={} if may_be_table and schema is None else kinds, **given)
-    else:
-        dataset = opened(path, None, memory_limit, keep=stays, **given)
+    given["kinds"] = ({} if may_be_table else None) if schema is None else schema.kinds
+    dataset = read(path, **given) if in_memory else opened(path, None, memory_limit, keep=stays, **given)
     if labels_needed:
         check_labels(path, dataset, options.target)
         if schema is None and isinstance(given["labels"], str | Path) and not options.labels_are_named:
@@ -116,12 +108,12 @@ def _reading(path: Path, options: DataOptions, schema: Schema | None, labels_nee
     }
 
 
-def encoded(dataset: Dataset) -> tuple[TableEncoder | None, Dataset]:
-    """What makes numbers of a table, fitted to it, and these; None where they are numbers already."""
+def encoded(dataset: Dataset, weight: np.ndarray | None = None) -> tuple[TableEncoder | None, Dataset]:
+    """What makes numbers of a table, fitted to its rows that count, and these; None where they are numbers already."""
     if not dataset.is_table:
         return None, dataset
     encoder = TableEncoder()
-    return encoder, replace(dataset, X=encoder.fit_transform(dataset.X))
+    return encoder, replace(dataset, X=encoder.fit_transform(dataset.X, sample_weight=weight))
 
 
 def digits() -> Dataset:

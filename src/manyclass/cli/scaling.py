@@ -71,3 +71,5 @@ SCALERS: dict[str, Scaling] = {
     "thermometer": Scaling("columns in steps", lambda dataset, present: _steps(dataset.X, present)),
     "rows": Scaling("rows of length 1", lambda dataset, present: Normalizer().fit(np.zeros((1, dataset.X.shape[1])))),
 }
+UNSCALED = ("auto", "none")
+"""Those that leave a table as it is encoded."""

@@ -77,7 +77,7 @@ class ChunkedRows(Rows):
         first = self._kind(self._first)
         self.xp, self.device, self.dtype = first.xp, first.device, first.dtype
         self.n_features, self.can_be_centred, self.row_bytes = first.n_features, first.can_be_centred, first.row_bytes
-        self._stored_bytes = self.row_bytes * self._first.dtype.itemsize / self.itemsize
+        self._stored_bytes = max(self.row_bytes * self._first.dtype.itemsize / self.itemsize, self.store.row_bytes)
         self._empty = first.part(slice(0, 0))
 
     def _like(self, **changes: Any) -> ChunkedRows:

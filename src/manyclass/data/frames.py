@@ -12,9 +12,10 @@ import scipy.sparse as sp
 from array_api_compat import is_array_api_obj, is_numpy_array
 
 from manyclass.data.opening import is_stored
-from manyclass.data.readers import tables
+from manyclass.data.readers import kinds
 from manyclass.data.readers.dataset import reads_as_number
-from manyclass.data.readers.tables import NUMBER, TEXT, TIME, kind_of, kinds_of, numbers_of
+from manyclass.data.readers.kinds import NUMBER, TEXT, TIME, as_texts, dates_of, kind_of, kinds_of
+from manyclass.data.readers.tables import numbers_of
 from manyclass.data.rows import Rows
 
 __all__ = [
@@ -46,7 +47,7 @@ def is_mixed(X: Any) -> bool:
         if hasattr(X, "collect"):  # a lazy frame
             return False
         table = as_table(X)
-        return bool(kinds_of(table)) and any(map(tables.is_mixed, table.columns))
+        return bool(kinds_of(table.schema)) and any(map(kinds.is_mixed, table.columns))
     if is_array_api_obj(X) and not is_numpy_array(X):
         return False
     try:
@@ -64,7 +65,7 @@ def _is_mixed(column: pa.ChunkedArray) -> bool:
     """Of an array, which has one type for all of its columns: texts that all read as numbers may be some."""
     if kind_of(column.type) == TEXT and not column.null_count:
         return not all(map(reads_as_number, pc.unique(column).to_pylist()))
-    return tables.is_mixed(column)
+    return kinds.is_mixed(column)
 
 
 def as_table(X: Any) -> pa.Table:
@@ -131,7 +132,7 @@ def _texts_of_objects(values: Any) -> pa.Array:
             if not isinstance(wrong, str | int | float | np.generic):
                 raise TypeError(f"X holds {wrong!r}: an argument must be a string or a number, or a date.") from None
             column = pa.chunked_array([[str(one) for one in held[some]]])
-        found[some] = _trimmed(column).to_pylist()
+        found[some] = as_texts(column).to_pylist()
     return pa.array(found, pa.string())
 
 
@@ -164,7 +165,7 @@ def numbers(column: pa.ChunkedArray) -> np.ndarray:
     if kind == TIME:
         return _days(column)
     if kind == TEXT:
-        column = _trimmed(column)
+        column = as_texts(column)
         wrong = next((one for one in pc.unique(column).to_pylist() if one and not reads_as_number(one)), None)
         if wrong is not None:
             raise ValueError(f"it holds text ({wrong!r})")
@@ -176,7 +177,7 @@ def as_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column, or its texts as dates and times if all are some; categories stay what they are said to be."""
     if kind_of(column.type) != TEXT or pa.types.is_dictionary(column.type):
         return column
-    times = tables.dates_of(_trimmed(column))
+    times = dates_of(as_texts(column))
     return column if times is None or times.null_count == len(times) else times
 
 
@@ -200,29 +201,12 @@ def texts(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
     """The different texts of a column, without space around them, and the place of each row's; −1 where it is missing
     or empty."""
     kind_of(column.type)
-    encoded = pc.dictionary_encode(_trimmed(column)).combine_chunks()
+    encoded = pc.dictionary_encode(as_texts(column)).combine_chunks()
     values = encoded.dictionary.to_pylist()
     codes = np.asarray(encoded.indices.fill_null(-1).to_numpy(), dtype=np.int64)
     if "" in values:
         codes[codes == values.index("")] = -1
     return values, codes
-
-
-def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Each cell as text, whatever is in the others; whole numbers as such, however they are held."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    kind = column.type
-    if pa.types.is_boolean(kind):
-        column = pc.if_else(column, "True", "False")
-    elif pa.types.is_temporal(kind):
-        column = tables.texts_of_times(column)
-    elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        column = column if pa.types.is_float32(kind) else column.cast(pa.float64())
-        is_whole = pc.and_(pc.equal(pc.round(column), column), pc.less(pc.abs(column), 2.0**53))
-        whole = column.cast(pa.int64(), safe=False).cast(pa.string())
-        column = pc.if_else(pc.is_nan(column), None, pc.if_else(is_whole, whole, column.cast(pa.string())))
-    return pc.utf8_trim_whitespace(column.cast(pa.string()))
 
 
 def joined(blocks: Iterable[list[Any]], shape: tuple[int, int], sparse_output: bool, dtype: Any) -> Any:

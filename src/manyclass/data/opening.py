@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any
 from manyclass.data.chunked import ChunkedRows
 from manyclass.data.memory import as_bytes, told
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Rows
+from manyclass.data.spooled import Spooled
+from manyclass.data.stored_table import StoredTable
+from manyclass.data.stores import Store
 
 if TYPE_CHECKING:
     from manyclass.data.readers import Dataset
 
-CHUNK_SHARE, VISIT_SHARE, WHOLE_SHARE = 16, 8, 2
-"""Of the limit, what is one over the size of a chunk, of a chunk that compiled loops visit, and of rows that are read
-as a whole. Of chunks there are two."""
+CHUNK_SHARE, VISIT_SHARE, WHOLE_SHARE, SAMPLE_SHARE = 16, 8, 2, 64
+"""Of the limit, what is one over the size of a chunk, of a chunk that compiled loops visit, of rows that are read as a
+whole, and of rows of a table from which it is learned what numbers to make of them: the words of texts take several
+times as much. Of chunks there are two."""
 SMALLEST_CHUNK = 1 << 20
 
 
@@ -27,7 +31,7 @@ def is_stored(X: Any) -> bool:
 
 def open_rows(
     path: Any, y: Any = None, memory_limit: float | str | None = None, *, keep: bool = False, **options: Any
-) -> tuple[Rows, Any]:
+) -> tuple[Any, Any]:
     """Rows of a file or folder, and their labels.
 
     Rows that take more than half of the limit stay where they are, and are read in chunks whenever they are needed: the
@@ -48,11 +52,12 @@ def open_rows(
     keep : bool
         Leave the rows in the file, however few there are.
     **options
-        Those of `manyclass.data.readers.read`.
+        Those of `manyclass.data.readers.read`; with ``kinds={}`` columns may be text, dates or gaps.
 
     Returns
     -------
-    rows : Rows
+    rows : Rows, or StoredTable
+        The latter where there is more in them than numbers: `TableEncoder` makes the former of them.
     y : array or None
 
     Raises
@@ -94,18 +99,23 @@ def opened(X: Any, y: Any, memory_limit: float | str | None, *, keep: bool = Fal
     else:
         found = stored_table(X, Request(**options))
     smallest = SMALLEST_CHUNK if memory_limit is None or limit > CHUNK_SHARE * SMALLEST_CHUNK else 1
-    rows: Rows = ChunkedRows(
-        found.X,
-        chunk_bytes=int(min(max(limit / CHUNK_SHARE, smallest), GRAM_BLOCK_BYTES)),
-        visit_bytes=int(max(limit / VISIT_SHARE, smallest)),
-        whole_bytes=limit / WHOLE_SHARE,
-        name=X if isinstance(X, str | os.PathLike) else "Input X",
-        columns=found.feature_names,
-        all_needed=options.get("features") is not None,
-    )
-    if not keep and rows.n_rows * rows.row_bytes <= limit / WHOLE_SHARE:
-        rows = rows.part(slice(0, rows.n_rows))
-    return replace(found, X=rows, y=found.y if given is None else given, full_scale=None)
+
+    def as_rows(store: Store) -> Rows:
+        rows: Rows = ChunkedRows(
+            Spooled(store) if store.is_slow else store,
+            chunk_bytes=int(min(max(limit / CHUNK_SHARE, smallest), GRAM_BLOCK_BYTES)),
+            visit_bytes=int(max(limit / VISIT_SHARE, smallest)),
+            whole_bytes=limit / WHOLE_SHARE,
+            name=X if isinstance(X, str | os.PathLike) else "Input X",
+            columns=found.feature_names,
+            all_needed=options.get("features") is not None,
+        )
+        fits = not keep and rows.n_rows * rows.row_bytes <= limit / WHOLE_SHARE
+        return rows.part(slice(0, rows.n_rows)) if fits else rows
+
+    is_table = found.X.kinds is not None
+    held = StoredTable(found.X, as_rows, limit / SAMPLE_SHARE) if is_table else as_rows(found.X)
+    return replace(found, X=held, y=found.y if given is None else given, full_scale=None)
 
 
 def check_memory(needed: dict[str, float], limit: float | str | None, advice: str) -> None:

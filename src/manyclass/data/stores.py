@@ -2,7 +2,7 @@
 
 import mmap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,23 @@ SCATTERED_ROWS = 16
 """Rows that lie apart, likewise: each may bring a megabyte around it with it."""
 
 
+def is_table(chunk: Any) -> bool:
+    """Whether rows are a table of pyarrow, whose columns may be of any kind."""
+    return hasattr(chunk, "column_names")
+
+
+def taken(chunk: Any, index: np.ndarray) -> Any:
+    """The rows of an array, CSR array or table that integers name."""
+    return chunk.take(index) if is_table(chunk) else chunk[index]
+
+
 def stacked(parts: Sequence[Any]) -> Any:
-    """Arrays one below the other: those that have rows, and sparse where all of these are."""
+    """Arrays or tables one below the other: those that have rows, and sparse where all of these are."""
     held = [part for part in parts if part.shape[0]] or parts[:1]
+    if is_table(held[0]):
+        import pyarrow as pa
+
+        return pa.concat_tables(held, promote_options="permissive")
     if all(map(sp.issparse, held)):
         return sp.csr_array(sp.vstack(held, format="csr"))
     held = [part.toarray() if sp.issparse(part) else part for part in held]
@@ -26,10 +40,16 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 
 class Store(ABC):
-    """Rows as arrays (NumPy or CSR, of one kind and dtype), read again whenever they are asked for."""
+    """Rows as arrays (NumPy or CSR, of one kind and dtype), or as tables, read again whenever they are asked for."""
 
     n_rows: int
     has_random_access = False
+    kinds: Mapping[str, str] | None = None
+    """Of the columns of tables, by name."""
+    is_slow = False
+    """Whether rows are parsed or made each time, rather than read."""
+    row_bytes = 0.0
+    """That a row takes while it is read, if that is more than its array does."""
 
     @abstractmethod
     def chunks(self, n_rows: int) -> Iterator[Any]:
@@ -48,32 +68,40 @@ class Store(ABC):
             stop = start + chunk.shape[0]
             inside = wanted[(wanted >= start) & (wanted < stop)]
             if len(inside) or not found:
-                found.append(chunk[inside - start])
+                found.append(taken(chunk, inside - start))
             start = stop
             if not len(wanted) or start > wanted[-1]:
                 break
-        return stacked(found)[np.argsort(order, kind="stable")]
+        return taken(stacked(found), np.argsort(order, kind="stable"))
 
 
 class Repeated(Store):
     """Whatever can be read from its beginning again and again.
 
-    `read` takes a number of rows, which it need not obey; it gives arrays in order.
+    `read` takes a number of rows, which it need not obey; it gives arrays, or tables with columns of these kinds, in
+    order.
     """
 
-    def __init__(self, read: Callable[[int], Iterable[Any]], n_rows: int):
-        self._read, self.n_rows = read, n_rows
+    is_slow = True
+
+    def __init__(self, read: Callable[[int], Iterable[Any]], n_rows: int, kinds: Mapping[str, str] | None = None):
+        self._read, self.n_rows, self.kinds = read, n_rows, kinds
 
     def chunks(self, n_rows: int) -> Iterator[Any]:
         return iter(self._read(n_rows))
 
 
 class Transformed(Store):
-    """Rows of a store through a function of their arrays, row by row."""
+    """Rows of a store through a function of their arrays or tables, row by row, that gives arrays."""
 
-    def __init__(self, store: Store, function: Callable[[Any], Any]):
+    def __init__(self, store: Store, function: Callable[[Any], Any], row_bytes: float | None = None):
         self._store, self._function = store, function
-        self.n_rows, self.has_random_access = store.n_rows, store.has_random_access
+        self.row_bytes = store.row_bytes if row_bytes is None else row_bytes
+        self.n_rows, self.is_slow = store.n_rows, store.is_slow
+
+    @property
+    def has_random_access(self) -> bool:  # type: ignore[override]
+        return self._store.has_random_access
 
     def chunks(self, n_rows: int) -> Iterator[Any]:
         return map(self._function, self._store.chunks(n_rows))
@@ -86,12 +114,12 @@ class Transformed(Store):
 
 
 class Whole(Store):
-    """An array or CSR matrix that is in memory."""
+    """An array or CSR matrix that is in memory, or a table with columns of these kinds."""
 
     has_random_access = True
 
-    def __init__(self, X: Any):
-        self.X, self.n_rows = X, int(X.shape[0])
+    def __init__(self, X: Any, kinds: Mapping[str, str] | None = None):
+        self.X, self.n_rows, self.kinds = X, int(X.shape[0]), kinds
 
     def chunks(self, n_rows: int) -> Iterator[Any]:
         return (self.read(start, min(start + n_rows, self.n_rows)) for start in range(0, self.n_rows, n_rows))
@@ -100,7 +128,7 @@ class Whole(Store):
         return self.X[start:stop]
 
     def take(self, index: np.ndarray) -> Any:
-        return self.X[index]
+        return taken(self.X, index)
 
 
 class Pieces(Store):

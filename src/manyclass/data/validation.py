@@ -2,7 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -18,6 +19,7 @@ from manyclass.data.memory import as_bytes, room_for
 from manyclass.data.opening import is_stored, opened
 from manyclass.data.readers.dataset import reads_as_number
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, to_numpy
+from manyclass.data.stored_table import StoredTable
 from manyclass.execution import check_here
 
 SPARSE_DTYPES = (np.float64, np.float32)
@@ -36,13 +38,15 @@ def check_rows(
     memory_limit: float | str | None = None,
     keep: bool = False,
     many_passes: bool = False,
+    encode: Callable[[Any], Rows] | None = None,
 ) -> tuple[Rows, Any]:
     """X as `Rows` and y as a 1-D array or indicator matrix, or the error scikit-learn would raise.
 
     NumPy arrays, memory maps, lists, data frames and SciPy sparse matrices go through scikit-learn's own validation;
     arrays of other array-API namespaces stay where they are. Half precision, integers and truth values are kept too,
     where X is dense, and converted block by block. Paths and what pyarrow holds are opened as by `open_rows`, which
-    may `keep` rows to fit in their file. For `many_passes` rows are copied row by row where they lie otherwise.
+    may `keep` rows to fit in their file; where there is something to `encode` a `StoredTable`, they may be one. For
+    `many_passes` rows are copied row by row where they lie otherwise.
     """
     check_here(X)
     if reset:
@@ -50,7 +54,7 @@ def check_rows(
     if is_stored(y) and hasattr(y, "type"):  # an array of pyarrow
         y = np.asarray(y)
     if is_stored(X):
-        X, y = _opened(estimator, X, y, reset, memory_limit, keep)
+        X, y = _opened(estimator, X, y, reset, memory_limit, keep, encode)
     if isinstance(X, Rows):
         _check_not_empty(X)
         _check_n_features(estimator, np.empty((0, X.n_features)), reset=reset)
@@ -133,22 +137,32 @@ def check_labelled(
     reset: bool = True,
     memory_limit: float | str | None = None,
     keep: bool = False,
+    encode: Callable[[Any], Rows] | None = None,
 ) -> tuple[Rows, Any]:
     """`check_rows`, and labels, which only a file may hold beside its rows."""
     if y is None and not is_stored(X):
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
-    rows, y = check_rows(estimator, X, y, reset=reset, memory_limit=memory_limit, keep=keep, many_passes=reset)
+    options: dict[str, Any] = {"memory_limit": memory_limit, "keep": keep, "many_passes": reset, "encode": encode}
+    rows, y = check_rows(estimator, X, y, reset=reset, **options)
     if y is None:
         raise ValueError(f"{X} holds no labels; pass them as y: an array, a column's name or a file's path.")
     return rows, y
 
 
 def _opened(
-    estimator: BaseEstimator, X: Any, y: Any, reset: bool, memory_limit: float | str | None, keep: bool
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    reset: bool,
+    memory_limit: float | str | None,
+    keep: bool,
+    encode: Callable[[Any], Rows] | None,
 ) -> tuple[Rows, Any]:
     """Rows to fit, or rows to predict, which stay in the file, with the columns that were fitted to."""
     if reset:
-        found = opened(X, y, memory_limit, keep=keep)
+        found = opened(X, y, memory_limit, keep=keep, kinds=None if encode is None else {})
+        if encode is not None and isinstance(found.X, StoredTable):
+            found = replace(found, X=encode(found.X))
         if found.feature_names is not None:
             estimator.feature_names_in_ = np.asarray(found.feature_names, dtype=object)
     else:

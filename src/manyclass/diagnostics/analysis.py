@@ -139,7 +139,7 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
 def _numbers(X: Any, names: Any) -> tuple[Any, Any, dict[str, int]]:
     """X, or what a `TableEncoder` makes of it; the names of the columns; and what there is to say of a table."""
     table = as_table(X) if is_mixed(X) or hasattr(X, "column_names") else None
-    if table is None or set(kinds_of(table).values()) == {NUMBER}:
+    if table is None or set(kinds_of(table.schema).values()) == {NUMBER}:
         X, named = in_numbers(X)
         check_columns(X)
         return X, named or _get_feature_names(X) if names is None else names, {}

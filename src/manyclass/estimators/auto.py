@@ -25,19 +25,20 @@ from manyclass.data.labels import encode, on_host
 from manyclass.data.memory import times_as_large
 from manyclass.data.opening import is_stored
 from manyclass.data.rows import present_rows, to_numpy
-from manyclass.data.validation import check_labelled, check_rows, check_weights
+from manyclass.data.validation import check_rows, check_weights
 from manyclass.estimators.automatic.candidates import MOST_FEATURES, Candidate, candidates, evenness
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.halving import Watch
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.rounds import Parts, enough_rows, splits
 from manyclass.estimators.automatic.sampled_rows import Labelled, rows_of_file, sample
-from manyclass.estimators.automatic.scalings import behind, columns_of, encoded, numbers_of, steps_of
+from manyclass.estimators.automatic.scalings import behind, checked_and_encoded, numbers_of, steps_of
 from manyclass.estimators.automatic.scores import THRESHOLDS
 from manyclass.estimators.base import NO_TIME, outside
 from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
 from manyclass.estimators.parameters import CLASS_WEIGHT, all_or_nothing, checks_parameters, generator
 from manyclass.features import TableEncoder
+from manyclass.features.table import opened_for
 from manyclass.fit import Parametrised, Status
 
 ORDINARY = {"warm_start": False, "max_time": None}
@@ -163,10 +164,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
         self
         """
         end = time.perf_counter() + (np.inf if self.max_time is None else float(self.max_time))
-        encoder, held = encoded(X, sample_weight)
-        given, y = check_labelled(self, held, y, memory_limit=memory_limit, keep=True)
-        if encoder is not None:
-            self.__dict__.update(columns_of(encoder))
+        encoder, given, y = checked_and_encoded(self, X, y, sample_weight, memory_limit)
         if times_as_large(given.device) > 1:
             raise TypeError(
                 "AutoClassifier compares models of rows in the memory of the host: pass X.cpu(), or use "
@@ -281,8 +279,11 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of the rows whose labels are predicted right; X and y as in ``fit``."""
-        if is_stored(X) and self._encoder is None:
+        encoder = self._encoder
+        if is_stored(X) and encoder is None:
             X, y = check_rows(self, X, True if y is None else y, reset=False)
+        elif encoder is not None:
+            X, y = opened_for(encoder, X, True if y is None else y)
         return float(super().score(X, on_host(y), sample_weight))
 
     @property

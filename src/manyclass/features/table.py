@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from numbers import Integral
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +17,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from manyclass.data import as_rows
+from manyclass.data import as_rows, open_rows
+from manyclass.data.stored_table import StoredTable
 from manyclass.data.summary import is_full
 from manyclass.features.gaps import Guesses
 from manyclass.features.table_columns import Categories, Numbers, Times, Words, learned
@@ -102,6 +105,8 @@ class TableEncoder(TransformerMixin, Parametrised):
         Parameters
         ----------
         X : frame of pandas or polars, table of pyarrow, or array-like of shape (n_samples, n_features)
+            Or what `manyclass.data.open_rows` gives of a table that stays in its file: what to make of each column is
+            learned from rows drawn at random, as many as take a 64th of its limit on memory.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -118,19 +123,27 @@ class TableEncoder(TransformerMixin, Parametrised):
         """`fit`, and `transform` of the same rows."""
         self._validate_params()
         table = _as_table(X)
-        if not (len(table) and table.num_columns):
+        if 0 in table.shape:
             raise ValueError(
-                f"X is empty, with {len(table)} sample(s) and {table.num_columns} feature(s) "
-                f"(shape=({len(table)}, {table.num_columns})) while a minimum of 1 is required."
+                f"X is empty, with {table.shape[0]} sample(s) and {table.shape[1]} feature(s) "
+                f"(shape={table.shape}) while a minimum of 1 is required."
             )
-        weight = _check_sample_weight(sample_weight, np.empty((len(table), 1)), ensure_non_negative=True)
-        counted = np.flatnonzero(weight)
-        some = table if len(counted) == len(table) else table.take(counted)
-        self.n_features_in_ = table.num_columns
+        weight = _check_sample_weight(sample_weight, np.empty((table.shape[0], 1)), ensure_non_negative=True)
+        self.n_features_in_ = table.shape[1]
         self.__dict__.pop("feature_names_in_", None)
         if hasattr(X, "columns") or hasattr(X, "column_names"):
             self.feature_names_in_ = np.array(table.column_names, dtype=object)
-        options = (weight[counted], self.min_frequency, self.max_categories)
+        if isinstance(table, StoredTable):
+            some, counted = table.sample(weight)
+        else:
+            counted = np.flatnonzero(weight)
+            some = table if len(counted) == len(table) else table.take(counted)
+        self._learn(some, weight[counted], table.shape[0])
+        return self._given(table)
+
+    def _learn(self, some: Any, weight: np.ndarray, n_rows: int) -> None:
+        """From some of so many rows, whose weights are above 0."""
+        options = (weight, self.min_frequency, self.max_categories)
         self.columns_ = [_told(name, learned, column, *options) for name, column in _named(some)]
         if not self.n_features_out:
             raise ValueError("No column of X says anything of its rows: all are empty, or of values that differ.")
@@ -138,10 +151,9 @@ class TableEncoder(TransformerMixin, Parametrised):
         index = np.arange(0, len(some), len(some) // GUESSED_ROWS + 1)
         numbers = _numbers_of(self._parts(some.take(index)), self.columns_)
         if numbers is not None:
-            self.guesses_ = Guesses.learned(numbers, weight[counted][index], len(table))
+            self.guesses_ = Guesses.learned(numbers, weight[index], n_rows)
         few = some.take(np.arange(0, len(some), len(some) // SAMPLED_ROWS + 1))
         self.sparse_output_ = not is_full(as_rows(self._joined(few, sparse_output=True)))
-        return self._given(table)
 
     @property
     def n_features_out(self) -> int:
@@ -153,25 +165,36 @@ class TableEncoder(TransformerMixin, Parametrised):
 
         Parameters
         ----------
-        X : as in ``fit``
+        X : as in ``fit``, or path
+            Of a file with the columns of ``fit``, which stay there.
 
         Returns
         -------
         X_new : array, or CSR array, of shape (n_samples, n_features_out)
-            float64, or float32 where no column is of numbers or times.
+            float64, or float32 where no column is of numbers or times. `Rows` of a table that stays in its file, which
+            are encoded whenever they are read.
         """
         check_is_fitted(self)
+        X = opened_for(self, X)[0]
         table = _as_table(X)
-        if table.num_columns != self.n_features_in_:
+        if table.shape[1] != self.n_features_in_:
             raise ValueError(
-                f"X has {table.num_columns} features, but TableEncoder is expecting {self.n_features_in_} features as "
+                f"X has {table.shape[1]} features, but TableEncoder is expecting {self.n_features_in_} features as "
                 "input."
             )
         if hasattr(X, "columns") or hasattr(X, "column_names"):
             self._check_names(table.column_names)
         return self._given(table)
 
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Of the columns that it was fitted to, by name, as `manyclass.data.open_rows` takes them for other rows."""
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_).astype(str)).tolist()
+        return {name: column.kind for name, column in zip(names, self.columns_, strict=True)}
+
     def _given(self, table: Any) -> Any:
+        if isinstance(table, StoredTable):
+            return table.encoded(partial(self._joined, sparse_output=self.sparse_output_))
         gives_frame = _get_output_config("transform", self)["dense"] != "default"  # which cannot be made of a CSR array
         return self._joined(table, self.sparse_output_ and not gives_frame)
 
@@ -233,10 +256,24 @@ class TableEncoder(TransformerMixin, Parametrised):
         return tags
 
 
+def opened_for(encoder: TableEncoder, X: Any, y: Any = False) -> tuple[Any, Any]:
+    """X and y as they are, or of a path the columns that a fitted encoder knows, where they lie, and the labels."""
+    if not isinstance(X, str | PathLike):
+        return X, y
+    names = getattr(encoder, "feature_names_in_", None)
+    features = encoder.n_features_in_ if names is None else names.tolist()
+    return open_rows(X, y, keep=True, features=features, kinds=encoder.kinds)
+
+
 def _as_table(X: Any) -> Any:
     from manyclass.data.frames import as_table
 
-    return as_table(X)
+    if isinstance(X, str | PathLike):
+        raise ValueError(
+            f"A path ({X}) does not say which of its columns are labels: give the rows that "
+            "manyclass.data.open_rows(path, y, kinds={}) does."
+        )
+    return X if isinstance(X, StoredTable) else as_table(X)
 
 
 def _numbers_of(parts: list[Any], columns: list[Any]) -> np.ndarray | None:

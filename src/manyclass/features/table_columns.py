@@ -85,6 +85,7 @@ class Times:
 
     days: Numbers
     cycles: tuple[str, ...]
+    kind: ClassVar[str] = "time"
 
     @classmethod
     def learned(cls, values: np.ndarray, weight: np.ndarray, kind: str, cycles: tuple[str, ...]) -> Self:
@@ -122,6 +123,7 @@ class Categories:
     known: tuple[str, ...]
     has_others: bool
     may_lack: bool
+    kind: ClassVar[str] = "text"
     numbers: ClassVar[list[int]] = []
 
     @classmethod
@@ -167,6 +169,7 @@ class Words:
     words: Any
     characters: Any
     whole: Categories | None
+    kind: ClassVar[str] = "text"
     numbers: ClassVar[list[int]] = []
 
     @classmethod
@@ -226,7 +229,7 @@ def learned(column: Any, weight: np.ndarray, fewest: int, most: int | None) -> C
         With what the column holds that no number can be made of.
     """
     from manyclass.data.frames import as_times, cycles_of, numbers, texts
-    from manyclass.data.readers.tables import TEXT, kind_of
+    from manyclass.data.readers.kinds import TEXT, kind_of
 
     if column.null_count == len(column):
         return Categories((), False, False)

@@ -141,3 +141,22 @@ def test_a_fit_of_numbers_after_one_of_a_table_knows_nothing_of_it(few, table, r
     model.fit(X, X[:, 0] > 0)
     assert model.n_features_in_ == 2 and not hasattr(model, "feature_names_in_")
     assert model.score(X, X[:, 0] > 0) > 0.95
+
+
+def test_paths_of_tables(few, rng, tmp_path):
+    n = 3000
+    frame = pd.DataFrame({"a": rng.standard_normal(n), "city": rng.choice(["Rome", "Oslo", "Bern"], n)})
+    frame["since"] = (pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 99, n), unit="D")).strftime(
+        "%Y-%m-%d"
+    )
+    frame["label"] = np.where((frame["city"] == "Oslo") ^ (frame["a"] > 1), "yes", "no")
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    frame[:2000].to_csv(train, index=False)
+    frame[2000:].to_csv(test, index=False)
+    for limit in (None, "800kB"):
+        model = AutoClassifier(random_state=0).fit(train, "label", memory_limit=limit)
+        assert model.score(test, "label") == model.score(test) > 0.95
+        assert model.n_features_in_ == 3 and model.feature_names_in_.tolist() == ["a", "city", "since"]
+        predicted = model.predict(frame[2000:].drop(columns="label"))
+        np.testing.assert_array_equal(predicted, model.predict(test))
+        np.testing.assert_array_equal(predicted, model.best_estimator_.predict(test))

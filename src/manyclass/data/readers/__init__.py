@@ -19,6 +19,7 @@ from manyclass.data.readers import arff, arrow, idx, libsvm, numpy_files, parque
 from manyclass.data.readers.dataset import DataFileError, Dataset, NoRowsError, Request
 from manyclass.data.readers.folders import files_in
 from manyclass.data.readers.idx import companion_labels
+from manyclass.data.readers.kinds import kinds_of
 from manyclass.data.readers.source import Source, translated
 from manyclass.data.readers.stored import Guarded, agreed, joined, surveyed
 from manyclass.data.stores import Whole
@@ -149,7 +150,7 @@ def stored(
     a file of labels may be a folder too. A file that has to be read as a whole may take so many bytes at most.
     """
     path = Path(path)
-    request = dataclasses.replace(_with_names(Request(**options)), kinds=None)
+    request = _with_names(Request(**options))
     with translated(path):
         wanted: Request | None = request
         while wanted is not None:
@@ -200,7 +201,8 @@ def _stored_file(path: Path, name: str | None, request: Request, most_bytes: flo
             )
         dataset: Dataset = entry.read(source, request)
         _check_shape(dataset, request)
-        return dataclasses.replace(dataset, X=Whole(dataset.X))
+        kinds = kinds_of(dataset.X.schema) if dataset.is_table else None
+        return dataclasses.replace(dataset, X=Whole(dataset.X, kinds))
 
 
 def _with_names(request: Request) -> Request:

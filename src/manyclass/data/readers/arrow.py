@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from manyclass.data.readers.dataset import Dataset, NoRowsError, Request
 from manyclass.data.readers.source import Source
 from manyclass.data.readers.tables import Layout, array_without_copy, label_column, labels_of
-from manyclass.data.stores import Pieces, Repeated, Store
+from manyclass.data.stores import Pieces, Repeated, Store, Whole
 
 NAME, SUFFIXES, WHAT = "arrow", (".arrow", ".feather", ".ipc"), "a whole Arrow file"
 TAKES = ("target", "drop", "labels")
@@ -51,13 +51,13 @@ def stored(source: Source, request: Request) -> Dataset:
     names = [layout.entries[j][0] for j in layout.targets]
     parts = [batch.select(list(dict.fromkeys(names))) for batch in _batches(_opened(source, file)[0])]
     labels = layout.labels(lambda _: pa.Table.from_batches(parts))
-    alone = layout.of_features(first.schema)
+    alone = layout.of_features(first.schema, lambda names: any(first[name].null_count for name in names))
 
     def chunks(n_rows: int) -> Iterator[Any]:
         given = (batch.select(alone.needed) for batch in _batches(_opened(source, file)[0]))
         return (chunk.X for chunk in alone.chunks(given, n_rows))
 
-    return dataclasses.replace(labels, X=Repeated(chunks, sum(map(len, parts))))
+    return dataclasses.replace(labels, X=Repeated(chunks, sum(map(len, parts)), alone.kinds))
 
 
 def stored_table(table: Any, request: Request, files: Sequence[Any] = ()) -> Dataset:
@@ -67,8 +67,11 @@ def stored_table(table: Any, request: Request, files: Sequence[Any] = ()) -> Dat
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     layout = _layout(table, request)
-    features = layout.of_features(table.schema)
-    store: Store = Pieces([_piece(batch, features) for batch in table.to_batches() if len(batch)], files)
+    features = layout.of_features(table.schema, lambda names: any(table[name].null_count for name in names))
+    if features.kinds is None:
+        store: Store = Pieces([_piece(batch, features) for batch in table.to_batches() if len(batch)], files)
+    else:
+        store = Whole(table.select(features.needed), features.kinds)
     return dataclasses.replace(layout.labels(table.select), X=store)
 
 

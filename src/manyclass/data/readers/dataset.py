@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from manyclass.data.stores import is_table
+
 # The product of two such values is exact in float32, so halving the memory of an image costs no accuracy.
 _LARGEST_SMALL_INTEGER = 255
 # Beyond it not every integer is a double.
@@ -130,8 +132,8 @@ class Dataset:
 
     @property
     def is_table(self) -> bool:
-        """Whether rows are those of a table of pyarrow, which `TableEncoder` makes numbers of."""
-        return hasattr(self.X, "column_names")
+        """Whether rows are those of a table, which `TableEncoder` makes numbers of."""
+        return is_table(self.X)
 
     @property
     def is_writable(self) -> bool:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -44,7 +45,7 @@ def stored(source: Source, request: Request) -> Dataset:
     """The labels, and rows that are read when they are asked for."""
     file = _opened(source)
     layout = _layout(file, request)
-    store = _Groups(source, file, layout.of_features(file.schema_arrow))
+    store = _Groups(source, file, layout.of_features(file.schema_arrow, partial(_lack, file)))
     return dataclasses.replace(layout.labels(file.read), X=store)
 
 
@@ -54,7 +55,7 @@ class _Groups(Chain):
     def __init__(self, source: Source, file: pq.ParquetFile, layout: Layout):
         sizes = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
         super().__init__([_Group(source, layout, number, size) for number, size in enumerate(sizes)])
-        self._source, self._layout = source, layout
+        self._source, self._layout, self.kinds = source, layout, layout.kinds
 
     def chunks(self, n_rows: int) -> Iterator[NDArray[Any]]:
         return _arrays(self._source, self._layout, n_rows)
@@ -65,6 +66,7 @@ class _Group(Store):
 
     def __init__(self, source: Source, layout: Layout, number: int, n_rows: int):
         self._source, self._layout, self._number, self.n_rows = source, layout, number, n_rows
+        self.kinds = layout.kinds
 
     def chunks(self, n_rows: int) -> Iterator[NDArray[Any]]:
         return _arrays(self._source, self._layout, min(n_rows, 1 << 10), [self._number])
@@ -73,6 +75,14 @@ class _Group(Store):
 def _arrays(source: Source, layout: Layout, n_rows: int, groups: list[int] | None = None) -> Iterator[NDArray[Any]]:
     batches = _opened(source).iter_batches(n_rows, row_groups=groups, columns=layout.needed)
     return (dataset.X for dataset in layout.chunks(batches, n_rows))
+
+
+def _lack(file: pq.ParquetFile, names: list[str]) -> bool:
+    """Whether a column has empty cells, as far as the file says so."""
+    groups = (file.metadata.row_group(number) for number in range(file.num_row_groups))
+    columns = (group.column(place) for group in groups for place in range(group.num_columns))
+    those = (column.statistics for column in columns if column.path_in_schema in names)
+    return any(some is not None and some.null_count for some in those)
 
 
 def _opened(source: Source) -> pq.ParquetFile:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyclass.data.readers.dataset import DataFileError, Dataset, NoRowsError, Request, quoted, reads_as_number
-from manyclass.data.stores import Pieces, Repeated, Store, stacked
+from manyclass.data.readers.kinds import NUMBER, TEXT, kinds_of
+from manyclass.data.stores import Pieces, Repeated, Store, stacked, taken
 
 SURVEYED_BYTES = 16 << 20
 """Of a chunk while a file of text is surveyed."""
@@ -22,6 +23,7 @@ class Guarded(Store):
     def __init__(self, store: Store, guard: Callable[[], AbstractContextManager[None]]):
         self.guarded, self._guard = store, guard
         self.n_rows, self.has_random_access = store.n_rows, store.has_random_access
+        self.kinds, self.is_slow = store.kinds, store.is_slow
 
     def chunks(self, n_rows: int) -> Iterator[Any]:
         with self._guard():
@@ -84,7 +86,8 @@ def _difference(first: Dataset, odd: Dataset | None) -> str:
 def agreed(request: Request, parts: Sequence[Dataset]) -> Request | None:
     """The request with what files of one table have in common and some do not show; None where all agree.
 
-    That LIBSVM text counts features from 0, or has several labels in a row, or how many features; that labels are text.
+    That LIBSVM text counts features from 0, or has several labels in a row, or how many features; that labels are text;
+    and the kinds of columns.
     """
     bases = {part.zero_based for part in parts}
     labels = [part.y for part in parts if part.y is not None]
@@ -95,10 +98,20 @@ def agreed(request: Request, parts: Sequence[Dataset]) -> Request | None:
         more["multilabel"] = True
     elif not request.text_labels and len({y.dtype.kind == "U" for y in labels if y.ndim == 1}) > 1:
         more["text_labels"] = True
+    kinds = [part.X.kinds for part in parts]
+    if any(one != kinds[0] for one in kinds):
+        more["kinds"] = _common(kinds)
     if not more and request.features is None and None not in bases:
         widths = {next(iter(part.X.chunks(1))).shape[1] for part in parts}
         more = {"features": max(widths)} if len(widths) > 1 else {}
     return dataclasses.replace(request, **more) if more else None
+
+
+def _common(kinds: Sequence[Mapping[str, str] | None]) -> dict[str, str]:
+    """Kinds that columns have in all of several tables, else text; None is a table of numbers."""
+    names = next(one for one in kinds if one is not None)
+    found = {name: {NUMBER if one is None else one.get(name, NUMBER) for one in kinds} for name in names}
+    return {name: some.pop() if len(some) == 1 else TEXT for name, some in found.items()}
 
 
 class Chain(Store):
@@ -107,7 +120,8 @@ class Chain(Store):
     def __init__(self, stores: Sequence[Store]):
         self._stores = stores
         self._starts = np.cumsum([0, *(store.n_rows for store in stores)])
-        self.n_rows = int(self._starts[-1])
+        self.n_rows, self.kinds = int(self._starts[-1]), stores[0].kinds
+        self.is_slow = any(store.is_slow for store in stores)
 
     def chunks(self, n_rows: int) -> Iterator[Any]:
         return itertools.chain.from_iterable(store.chunks(n_rows) for store in self._stores)
@@ -119,26 +133,37 @@ class Chain(Store):
             self._stores[number].take(index[order[owner == number]] - self._starts[number])
             for number in np.unique(owner).tolist()
         ]
-        return stacked(found)[np.argsort(order, kind="stable")]
+        return taken(stacked(found), np.argsort(order, kind="stable"))
 
 
-def surveyed(read: Callable[..., Iterable[Dataset]], n_features: int | None) -> Dataset:
+def surveyed(
+    read: Callable[..., Iterable[Dataset]],
+    n_features: int | None,
+    settled: Callable[[dict[str, str]], Mapping[str, str]] = dict,
+) -> Dataset:
     """A file of which only chunks can be had: one pass for its size, width, type and labels.
 
-    `read` takes a number of rows and options of `readers.read`, and gives datasets, as wide as `n_features` says.
+    `read` takes a number of rows and options of `readers.read`, and gives datasets, as wide as `n_features` says. Where
+    chunks are tables, all are read with the kinds that columns are `settled` to have after that pass.
     """
     n_rows, width, dtype, step = 0, 0, np.dtype(np.float32), 64
     bases: set[bool | None] = set()
     labels: list[Any] = []
+    kinds: Mapping[str, str] | None = None
     first = next(iter(read(step)), None)
     if first is None:
         raise NoRowsError("it holds no rows: give a file with data")
-    step = max(SURVEYED_BYTES // (8 * max(first.X.shape[1], 64)), step)
+    row_bytes = first.X.nbytes / first.X.shape[0] if first.is_table else 8 * max(first.X.shape[1], 64)
+    step = max(int(SURVEYED_BYTES // max(row_bytes, 1)), step)
     for chunk in read(step):
         n_rows, width = n_rows + chunk.X.shape[0], max(width, chunk.X.shape[1])
-        dtype = np.result_type(dtype, chunk.X.dtype)
+        if chunk.is_table:
+            kinds = kinds_of(chunk.X.schema)
+        else:
+            dtype = np.result_type(dtype, chunk.X.dtype)
         bases.add(chunk.zero_based)
         labels.append((chunk.y, chunk.label_names))
+    kinds = None if kinds is None else settled(dict(kinds))
     zero_based = None if bases == {None} else True in bases
     width -= zero_based is False
     if n_features is not None and width > n_features:
@@ -150,9 +175,10 @@ def surveyed(read: Callable[..., Iterable[Dataset]], n_features: int | None) -> 
 
     def chunks(size: int) -> Iterator[Any]:
         options = {"dtype": dtype, "zero_based": zero_based, "features": first.feature_names or width}
-        return (chunk.X for chunk in read(size, **options))
+        given = {} if kinds is None else {"kinds": kinds}
+        return (chunk.X for chunk in read(size, **options, **given))
 
-    store = Repeated(chunks, n_rows)
+    store = Repeated(chunks, n_rows, kinds)
     return dataclasses.replace(first, X=store, y=y, label_names=names, zero_based=zero_based)
 
 

@@ -7,7 +7,6 @@ called ``embedding[i]``. Nulls become NaN.
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -29,8 +28,18 @@ from manyclass.data.readers.dataset import (
     labels_from_codes,
     quoted,
 )
+from manyclass.data.readers.kinds import (
+    NUMBER,
+    is_list,
+    is_mixed,
+    is_number,
+    is_text,
+    kinds_of,
+    of_kinds,
+    plain,
+    texts_of_times,
+)
 
-NUMBER, TIME, TEXT = "number", "time", "text"
 # Columns are written into the rows of X so many rows at a time, which the cache holds until they are whole.
 _BLOCK_ROWS = 512
 
@@ -96,12 +105,28 @@ class Layout:
                 widths[field.name] = width
         return cls.of(schema.names, request, widths, hidden=_index_columns(schema, request))
 
-    def of_features(self, schema: pa.Schema) -> Self:
-        """Of the features alone, in the narrowest type that holds the numbers of all their columns."""
-        refuse_text(schema, list(dict.fromkeys(self.entries[j][0] for j in self.features)))
-        stored = {_stored_as(schema.field(self.entries[j][0]).type) for j in self.features}
-        dtype = self.dtype or np.result_type(*stored)
-        return dataclasses.replace(self, targets=[], multilabel=False, kinds=None, dtype=dtype)
+    def of_features(self, schema: pa.Schema, lacks: Callable[[list[str]], bool]) -> Self:
+        """Of the features alone, in the narrowest type that holds the numbers of all their columns.
+
+        Where rows may be a table, they are one if there is more in it than numbers, or a column `lacks` some.
+        """
+        alone, names = dataclasses.replace(self, targets=[], multilabel=False), self._feature_columns
+        if self._may_be_table:
+            kinds = kinds_of(pa.schema([schema.field(name) for name in names]))
+            if self.kinds or {*kinds.values()} != {NUMBER} or lacks(names):
+                return dataclasses.replace(alone, kinds=kinds | dict(self.kinds or {}))
+        refuse_text(schema, names)
+        dtype = self.dtype or np.result_type(*(_stored_as(schema.field(name).type) for name in names))
+        return dataclasses.replace(alone, kinds=None, dtype=dtype)
+
+    @property
+    def _feature_columns(self) -> list[str]:
+        """The columns of the table that hold features."""
+        return list(dict.fromkeys(self.entries[j][0] for j in self.features))
+
+    @property
+    def _may_be_table(self) -> bool:
+        return self.kinds is not None and not self.widths.keys() & set(self._feature_columns)
 
     def labels(self, read: Callable[[list[str]], pa.Table]) -> Dataset:
         """A dataset without features; `read` gives some columns of all rows."""
@@ -136,20 +161,24 @@ class Layout:
             label_names=chosen if self.multilabel else None,
         )
 
-    def chunks(self, batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[Dataset]:
-        """The rows of all batches in order, `n_rows` at a time."""
+    def chunks(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        n_rows: int,
+        converted: Callable[[pa.Table], pa.Table] = lambda table: table,
+    ) -> Iterator[Dataset]:
+        """The rows of all batches in order, `n_rows` at a time, as they are `converted` to."""
         start = 0
         for table in _regrouped(batches, n_rows):
-            yield self.dataset(table, start)
+            yield self.dataset(converted(table), start)
             start += len(table)
 
     def _features(self, table: pa.Table) -> Any:
         """A matrix, or a table where that is asked for and there is more in it than numbers."""
-        columns = list(dict.fromkeys(self.entries[j][0] for j in self.features))
-        may_be_table = self.kinds is not None and not self.widths.keys() & set(columns)
-        some = table.select(columns) if may_be_table else None
-        if some is not None and (self.kinds or any(map(is_mixed, some.columns))):
-            return some
+        if self._may_be_table:
+            some = table.select(self._feature_columns)
+            if self.kinds or any(map(is_mixed, some.columns)):
+                return of_kinds(some, self.kinds or {})
         return self._matrix(table, self.features, self.dtype)
 
     def _matrix(self, table: pa.Table, chosen: list[int], dtype: Any) -> NDArray[Any]:
@@ -226,68 +255,12 @@ def _regrouped(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.Ta
         yield pa.Table.from_batches(held)
 
 
-def is_list(kind: pa.DataType) -> bool:
-    return isinstance(kind, pa.ListType | pa.LargeListType | pa.FixedSizeListType)
-
-
-def plain(kind: pa.DataType) -> pa.DataType:
-    """The type of the numbers or texts themselves."""
-    return kind.value_type if is_list(kind) or pa.types.is_dictionary(kind) else kind
-
-
 def _stored_as(kind: pa.DataType) -> Any:
     """The NumPy type that chunks of such numbers have, whatever is in them."""
     kind = plain(kind)
     if pa.types.is_float16(kind) or pa.types.is_float32(kind):
         return kind.to_pandas_dtype()
     return np.float32 if pa.types.is_boolean(kind) or pa.types.is_int8(kind) or pa.types.is_uint8(kind) else np.float64
-
-
-def is_text(kind: pa.DataType) -> bool:
-    kind = plain(kind)
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def is_number(kind: pa.DataType) -> bool:
-    kind, types = plain(kind), pa.types
-    is_real = types.is_floating(kind) or types.is_integer(kind) or types.is_decimal(kind)
-    return bool(is_real or types.is_boolean(kind) or types.is_null(kind))
-
-
-def kind_of(type: pa.DataType) -> str:
-    """Whether a column of this type holds numbers, dates and times, or text; categories are text whatever they are."""
-    if pa.types.is_dictionary(type):
-        type = pa.string() if kind_of(type.value_type) else type
-    if is_text(type):
-        return TEXT
-    if is_number(type) and plain(type) is type:
-        return NUMBER
-    if pa.types.is_temporal(type) and not pa.types.is_interval(type):
-        return TIME
-    raise DataFileError(f"{type} values are neither numbers, dates nor text")
-
-
-def kinds_of(table: pa.Table) -> dict[str, str]:
-    """The kind of each column, by name."""
-    found = {}
-    for field in table.schema:
-        try:
-            found[field.name] = kind_of(field.type)
-        except DataFileError as error:
-            raise DataFileError(f"column '{field.name}' cannot be used: {error}; convert or drop it") from None
-    return found
-
-
-def blank_table(kinds: Mapping[str, str], n_rows: int) -> pa.Table:
-    """Rows of empty cells."""
-    types = {NUMBER: pa.float64(), TIME: pa.timestamp("us"), TEXT: pa.string()}
-    return pa.table({name: pa.nulls(n_rows, types[kind]) for name, kind in kinds.items()})
-
-
-def is_mixed(column: pa.ChunkedArray) -> bool:
-    """Whether it holds anything but numbers, of which none is missing."""
-    has_nan = pa.types.is_floating(column.type) and bool(pc.any(pc.is_nan(column)).as_py())
-    return kind_of(column.type) != NUMBER or column.null_count > 0 or has_nan
 
 
 def refuse_text(schema: pa.Schema, names: list[str]) -> None:
@@ -322,23 +295,6 @@ def numbers_of(array: pa.Array) -> NDArray[Any]:
     elif not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
         array = array.cast(pa.float64())
     return np.asarray(array.to_numpy(zero_copy_only=False))
-
-
-def dates_of(column: pa.ChunkedArray, missing: Sequence[str] = ("",)) -> pa.ChunkedArray | None:
-    """Texts as dates and times, where all are written as ISO 8601 does, all with a zone or all without; else None."""
-    present = pc.if_else(pc.is_in(column, pa.array(missing)), None, pc.utf8_trim_whitespace(column))
-    first = present.drop_null()[:1]  # texts that are no dates take pyarrow long
-    for zone in (None, "UTC"):
-        with suppress(pa.ArrowInvalid):
-            first.cast(pa.timestamp("us", zone))
-            return present.cast(pa.timestamp("us", zone))
-    return None
-
-
-def texts_of_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Dates and times as they stand in text; a fraction and a time of nothing but zeros are left out."""
-    column = pc.replace_substring_regex(column.cast(pa.string()), r"\.0+(Z|[+-]\d+)?$", r"\1")
-    return pc.replace_substring_regex(column, r"^(\d+-\d+-\d+) 00:00:00$", r"\1")
 
 
 def label_column(names: Sequence[str]) -> str:

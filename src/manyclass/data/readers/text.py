@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,19 +33,15 @@ from manyclass.data.readers.dataset import (
     quoted,
     reads_as_number,
 )
+from manyclass.data.readers.kinds import NUMBER, TEXT, TIME, dates_of
 from manyclass.data.readers.source import Source, first_line
-from manyclass.data.readers.tables import NUMBER, TEXT, TIME, Layout, dates_of
+from manyclass.data.readers.stored import surveyed
+from manyclass.data.readers.tables import Layout
+from manyclass.data.readers.text_columns import FALSE, MISSING, TRUE, Survey, TextColumn
 
 NAME, SUFFIXES, WHAT = "csv", (".csv", ".tsv", ".tab"), "delimited text"
 TAKES = ("target", "drop", "labels")
 _DELIMITERS = {".tsv": "\t", ".tab": "\t"}
-# pyarrow compares cells as they stand, and keeps a search tree of these for every column: list no more than is usual.
-_WORDS = ("NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "Null", "none", "None", "NONE", "?", "-")
-_TRUTHS = (("true", "True", "TRUE"), ("false", "False", "FALSE"))
-_MISSING = ("", " ", "  ", "   ", "    ", " NA", " NaN", " nan", " ?", " -", *_WORDS)
-_TRUE, _FALSE = (tuple(space + word for space in ("", " ") for word in words) for words in _TRUTHS)
-FEWEST_TEXTS = 0.05
-"""For each number of a column, with fewer of which these are taken for mistakes."""
 _BLOCK_BYTES = 1 << 22
 _SHOWN_ROWS = 64
 _HEADER_CHARACTERS = 1 << 16
@@ -86,7 +83,25 @@ def read_chunks(source: Source, request: Request, n_rows: int) -> Iterator[Datas
     """So many rows at a time; labels are numbers where all of one chunk are."""
     text = _Text(source, request)
     with text.opened(arrow_csv.open_csv) as batches:
-        yield from text.layout.chunks(batches, n_rows)
+        yield from text.layout.chunks(batches, n_rows, text.with_kinds)
+
+
+def stored(source: Source, request: Request) -> Dataset | None:
+    """Where rows may be a table: one pass for what its columns hold, which begins again where one turns out to be text.
+
+    None where rows are numbers.
+    """
+    if request.kinds is None:
+        return None
+    errors: dict[str, HoldsTextError] = {}
+    while True:
+        survey = Survey(partial(read_chunks, source), request, errors)
+        try:
+            return surveyed(survey.chunks, request.n_features, survey.settled)
+        except HoldsTextError as error:
+            if not error.columns or {*error.columns} & {*errors, *request.kinds}:
+                raise
+            errors |= dict.fromkeys(error.columns, error)
 
 
 def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], tuple[str, ...] | None]:
@@ -188,13 +203,12 @@ class _Text:
                 table = table.set_column(place, name, truths)
             elif kind == NUMBER:
                 raise self.errors[name]
-            elif kind != TEXT and (dates := dates_of(column, _MISSING)) is not None:
+            elif kind != TEXT and (dates := dates_of(column, MISSING)) is not None:
                 table = table.set_column(place, name, dates)
             elif kind == TIME:
                 raise DataFileError(f"column '{name}' holds text where the model was fitted on dates: correct it")
             elif kind is None:
-                error = self.errors[name]
-                _check_text(name, column, error.example if name == error.columns[0] else "")
+                TextColumn(column).check(name, self.errors[name])
         return table
 
     @contextmanager
@@ -210,9 +224,9 @@ class _Text:
         converting = arrow_csv.ConvertOptions(
             column_types={name: self.types[name] for name in needed},
             include_columns=needed,
-            null_values=_MISSING,
-            true_values=_TRUE,
-            false_values=_FALSE,
+            null_values=MISSING,
+            true_values=TRUE,
+            false_values=FALSE,
         )
         try:
             # Arrow's threads may let go of what they read from after Python has ended, which a file of Python's own
@@ -238,7 +252,7 @@ class _Text:
                         f"line {rows.line_num} has {len(row)} cells where the first line has {len(self.names)}: "
                         "correct that line, or quote cells that contain the separator"
                     )
-                text = [j for j in numeric if not is_read[j](row[j]) and row[j] not in _MISSING]
+                text = [j for j in numeric if not is_read[j](row[j]) and row[j] not in MISSING]
                 if text:
                     kinds = [_written(row[j].strip()) for j in text]
                     kind = None if None in kinds else kinds[0]  # what no number looks like is told first
@@ -258,24 +272,10 @@ class _Text:
 
 def _truths(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """Truth values, if all texts are some: the rows that are looked at first may all lack theirs."""
-    present = pc.if_else(pc.is_in(column, pa.array(_MISSING)), None, column)
-    is_true = pc.is_in(present, pa.array(_TRUE))
-    are_truths = pc.all(pc.or_(pc.or_(is_true, pc.is_in(present, pa.array(_FALSE))), pc.is_null(present)))
+    present = pc.if_else(pc.is_in(column, pa.array(MISSING)), None, column)
+    is_true = pc.is_in(present, pa.array(TRUE))
+    are_truths = pc.all(pc.or_(pc.or_(is_true, pc.is_in(present, pa.array(FALSE))), pc.is_null(present)))
     return pc.if_else(pc.is_null(present), None, is_true) if are_truths.as_py() else None
-
-
-def _check_text(name: str, column: pa.ChunkedArray, example: str) -> None:
-    counts = pc.value_counts(column)
-    texts, n_rows = counts.field("values").to_pylist(), counts.field("counts").to_numpy()
-    are_numbers = np.array([reads_as_number(text) for text in texts])
-    are_texts = ~are_numbers & np.array([text not in _MISSING for text in texts])
-    n_texts, n_numbers = n_rows[are_texts].sum(), n_rows[are_numbers].sum()
-    if n_texts < FEWEST_TEXTS * n_numbers:
-        example = example or f" ('{texts[int(np.argmax(are_texts))][:40]}')"
-        raise DataFileError(
-            f"column '{name}' holds text{example} in {n_texts} and numbers in {n_numbers} cells: correct the former or "
-            "leave them empty, or leave the column out with drop (--drop on the command line)"
-        )
 
 
 def _written(cell: str) -> int | None:
@@ -320,16 +320,16 @@ def _is_header(cells: Sequence[str], below: Sequence[Sequence[str]], request: Re
 
 def _is_name(cell: str, j: int, below: Sequence[Sequence[str]]) -> bool:
     """Whether it is text, of which there is none below it."""
-    if reads_as_number(cell) or _is_truth(cell) or cell in _MISSING or not any(map(str.isalpha, cell)):
+    if reads_as_number(cell) or _is_truth(cell) or cell in MISSING or not any(map(str.isalpha, cell)):
         return False
     return _all(reads_as_number, j, below) or _all(_is_truth, j, below)
 
 
 def _all(test: Callable[[str], bool], j: int, rows: Sequence[Sequence[str]]) -> bool:
     """Whether all cells of a column that are not missing, of which there is one, pass."""
-    present = (row[j] for row in rows if j < len(row) and row[j] not in _MISSING)
+    present = (row[j] for row in rows if j < len(row) and row[j] not in MISSING)
     return test(next(present, "")) and all(map(test, present))
 
 
 def _is_truth(cell: str) -> bool:
-    return cell in _TRUE or cell in _FALSE
+    return cell in TRUE or cell in FALSE

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from manyclass.data import GeneratedRows, Rows, as_rows
 from manyclass.data.memory import room_for
 from manyclass.data.rows import to_numpy
+from manyclass.data.stored_table import StoredTable
 from manyclass.data.summary import are_in_memory, is_full, ranges
+from manyclass.data.validation import check_labelled
 from manyclass.features import TableEncoder, ThermometerEncoder
 
 AS_GIVEN, STEPS = "columns as given", "columns in steps"
@@ -75,14 +78,20 @@ def width(scaler: Any, scaled: Any, rows: Rows) -> float:
     return as_rows(scaled).row_bytes / rows.row_bytes
 
 
-def encoded(X: Any, sample_weight: Any) -> tuple[TableEncoder | None, Any]:
-    """What makes numbers of X, and these; None, and X, where it is of numbers."""
+def checked_and_encoded(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, memory_limit: float | str | None
+) -> tuple[TableEncoder | None, Rows, Any]:
+    """What makes numbers of X, these, which stay in their file, and y; no encoder where X is of numbers."""
     from manyclass.data.frames import is_mixed
 
-    if not is_mixed(X):
-        return None, X
     encoder = TableEncoder().set_output(transform="default")
-    return encoder, encoder.fit_transform(X, None, sample_weight)
+    encode = partial(encoder.fit_transform, sample_weight=sample_weight)
+    held = encode(X) if isinstance(X, StoredTable) or is_mixed(X) else X
+    rows, y = check_labelled(estimator, held, y, memory_limit=memory_limit, keep=True, encode=encode)
+    if not hasattr(encoder, "columns_"):
+        return None, rows, y
+    vars(estimator).update(columns_of(encoder))
+    return encoder, rows, y
 
 
 def columns_of(encoder: TableEncoder) -> dict[str, Any]:
