@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +21,8 @@ LARGEST = {4: 1e37, 8: 1e150}
 """Responses by the bytes of a float: predictions of larger ones, or their squares, overflow."""
 CONSTANT = 1e-14
 """A standard deviation, of what is at most 1, that is rounding."""
+TEXTS_AT_ONCE = 1 << 14
+"""That are made objects of Python, which take ten times as much memory."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +206,9 @@ def _numbers(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _texts(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """By looking each up: sorting many texts takes longer than a fit."""
     found: dict[str, int] = {}
-    numbers = np.fromiter((found.setdefault(text, len(found)) for text in y.tolist()), np.int64, len(y))
+    blocks = (y[start : start + TEXTS_AT_ONCE].tolist() for start in range(0, len(y), TEXTS_AT_ONCE))
+    texts = chain.from_iterable(blocks)
+    numbers = np.fromiter((found.setdefault(text, len(found)) for text in texts), np.int64, len(y))
     classes = sorted(found)
     place = np.empty(len(found), dtype=np.int64)
     place[[found[text] for text in classes]] = np.arange(len(found))

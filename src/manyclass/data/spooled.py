@@ -6,14 +6,14 @@ import mmap
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from manyclass.data.stores import Pieces, Store
+from manyclass.data.stores import COPIED_BYTES, Pieces, Store, give_back, stretches
 
 DISK_SHARE = 0.5
 """Of the free space, that may be taken."""
@@ -51,7 +51,7 @@ class Spooled(Store):
 
     def _watched(self, n_rows: int) -> Iterator[Any]:
         n_bytes = 0.0
-        with closing(_Writer.begun(self._n_bytes)) as writer:
+        with closing(_Writer.begun(self._n_bytes, self.n_rows)) as writer:
             for chunk in self._store.chunks(n_rows):
                 n_bytes += sum(part.nbytes for part in _arrays(chunk))
                 writer.add(chunk)
@@ -66,22 +66,21 @@ def _arrays(chunk: Any) -> tuple[np.ndarray, ...]:
 class _Writer:
     """Chunks in files, one for each of the arrays that they consist of; none where `files` is None."""
 
-    def __init__(self, folder: str | None):
-        self._folder = folder
+    def __init__(self, folder: str | None, n_rows: int):
+        self._folder, self._n_rows = folder, n_rows
         self._files: list[IO[bytes]] = []
         self._dtypes: list[np.dtype] = []
-        self._counts: list[np.ndarray] = []
-        self._n_columns = 0
+        self._n_columns = self._n_written = 0
 
     @classmethod
-    def begun(cls, n_bytes: float) -> _Writer:
-        """One for so many bytes, or that writes nothing, where these are none or there is no room for them."""
+    def begun(cls, n_bytes: float, n_rows: int) -> _Writer:
+        """One for so many bytes and rows, or that writes nothing, where these are none or there is no room for them."""
         folder = os.environ.get("TMPDIR") or ("/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir())
         try:
             has_room = 0 < n_bytes <= DISK_SHARE * shutil.disk_usage(folder).free
         except OSError:
             has_room = False
-        return cls(folder if has_room else None)
+        return cls(folder if has_room else None, n_rows)
 
     def add(self, chunk: Any) -> None:
         if self._folder is None:
@@ -91,16 +90,21 @@ class _Writer:
             if not self._files:
                 self._files = [tempfile.TemporaryFile(dir=self._folder) for _ in arrays]
                 self._dtypes, self._n_columns = [array.dtype for array in arrays], chunk.shape[1]
+                self._indptr = np.zeros(self._n_rows + 1 if sp.issparse(chunk) else 0, np.int64)
             for file, array, dtype in zip(self._files, arrays, self._dtypes, strict=True):
                 file.write(np.ascontiguousarray(array, dtype=dtype).data)
         except OSError:  # as of a disk that others have filled
             self.close()
             return
-        self._counts.append(np.diff(chunk.indptr) if sp.issparse(chunk) else np.empty(chunk.shape[0], np.uint8))
+        stop = self._n_written + chunk.shape[0]
+        if sp.issparse(chunk):
+            self._indptr[self._n_written + 1 : stop + 1] = chunk.indptr[1:]
+            self._indptr[self._n_written + 1 : stop + 1] += self._indptr[self._n_written] - chunk.indptr[0]
+        self._n_written = stop
 
     def ended(self) -> Store | None:
         """The rows that have been written."""
-        if not self._files:
+        if not self._files or self._n_written != self._n_rows:
             return None
         for file in self._files:
             file.flush()
@@ -108,8 +112,7 @@ class _Writer:
         arrays = [np.frombuffer(held, dtype) for held, dtype in zip(maps, self._dtypes, strict=True)]
         if len(arrays) == 1:
             return Pieces([arrays[0].reshape(-1, self._n_columns)], maps)
-        indptr = np.concatenate([[0], np.cumsum(np.concatenate(self._counts), dtype=np.int64)])
-        return _SparseRows(arrays[0], arrays[1], indptr, self._n_columns, maps)
+        return _SparseRows(arrays[0], arrays[1], self._indptr, self._n_columns, maps)
 
     def close(self) -> None:
         for file in self._files:
@@ -132,16 +135,28 @@ class _SparseRows(Store):
         return (self.read(start, min(start + n_rows, self.n_rows)) for start in range(0, self.n_rows, n_rows))
 
     def read(self, start: int, stop: int) -> Any:
-        return self._rows(slice(*self._indptr[[start, stop]]), np.diff(self._indptr[start : stop + 1]))
+        return self._copied([slice(start, stop)])
 
     def take(self, index: np.ndarray) -> Any:
-        counts = np.diff(self._indptr)[index]
-        first = np.cumsum(counts) - counts
-        return self._rows(np.arange(counts.sum()) + np.repeat(self._indptr[index] - first, counts), counts)
+        order = np.argsort(index, kind="stable")
+        near = int(COPIED_BYTES * self.n_rows / max(self._data.nbytes + self._indices.nbytes, 1)) + 1
+        found = self._copied(index[order][some] for some in stretches(index[order], near))
+        return found[np.argsort(order, kind="stable")]
 
-    def _rows(self, places: Any, counts: np.ndarray) -> Any:
-        data, indices = np.array(self._data[places]), np.array(self._indices[places])
-        for held in self._maps:
-            held.madvise(mmap.MADV_DONTNEED)
-        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(indices.dtype)
-        return sp.csr_array((data, indices, indptr), shape=(len(counts), self._n_columns))
+    def _copied(self, groups: Iterable[Any]) -> Any:
+        """The rows of groups, each a slice of the rows or an array of their numbers."""
+        counts, data, indices = [np.zeros(1, np.int64)], [self._data[:0]], [self._indices[:0]]
+        for rows in groups:
+            if isinstance(rows, slice):
+                counts.append(np.diff(self._indptr[rows.start : rows.stop + 1]))
+                places: Any = slice(*self._indptr[[rows.start, rows.stop]])
+            else:
+                counts.append(self._indptr[rows + 1] - self._indptr[rows])
+                first = np.cumsum(counts[-1]) - counts[-1]
+                places = np.arange(counts[-1].sum()) + np.repeat(self._indptr[rows] - first, counts[-1])
+            data.append(np.array(self._data[places]))
+            indices.append(np.array(self._indices[places]))
+            give_back(self._maps)
+        indptr = np.cumsum(np.concatenate(counts)).astype(self._indices.dtype)
+        shape = (len(indptr) - 1, self._n_columns)
+        return sp.csr_array((np.concatenate(data), np.concatenate(indices), indptr), shape=shape)

@@ -162,7 +162,7 @@ class Pieces(Store):
                 end = min(begin + step, last)
                 offset = int(self.starts[number])
                 out[begin - start : end - start] = piece[begin - offset : end - offset]
-                self._give_back()
+                give_back(self.files)
         return out
 
     def take(self, index: np.ndarray) -> np.ndarray:
@@ -171,12 +171,10 @@ class Pieces(Store):
         near = max(COPIED_BYTES // max(self.n_features * self.dtype.itemsize, 1), 1)
         for number in np.unique(np.searchsorted(self.starts, index, side="right") - 1):
             inside = order[(index[order] >= self.starts[number]) & (index[order] < self.starts[number + 1])]
-            places, first = index[inside] - self.starts[number], 0
-            while first < len(inside):
-                last = max(int(np.searchsorted(places, places[first] + near)), first + SCATTERED_ROWS)
-                out[inside[first:last]] = self.pieces[number][places[first:last]]
-                self._give_back()
-                first = last
+            places = index[inside] - self.starts[number]
+            for some in stretches(places, near):
+                out[inside[some]] = self.pieces[number][places[some]]
+                give_back(self.files)
         return out
 
     def _empty(self, n_rows: int) -> np.ndarray:
@@ -186,9 +184,20 @@ class Pieces(Store):
             return np.empty((n_rows, self.n_features), dtype=self.dtype)
         return np.frombuffer(mmap.mmap(-1, n_bytes), dtype=self.dtype).reshape(n_rows, self.n_features)
 
-    def _give_back(self) -> None:
-        for file in self.files:
-            file.madvise(mmap.MADV_DONTNEED)
+
+def stretches(places: np.ndarray, near: int) -> Iterator[slice]:
+    """Sorted places of rows in a mapped file in groups: those that lie near each other, or that are few."""
+    first = 0
+    while first < len(places):
+        last = max(int(np.searchsorted(places, places[first] + near)), first + SCATTERED_ROWS)
+        yield slice(first, last)
+        first = last
+
+
+def give_back(files: Iterable[mmap.mmap]) -> None:
+    """Let go of the pages of mapped files that have been copied, so that they do not stay resident."""
+    for file in files:
+        file.madvise(mmap.MADV_DONTNEED)
 
 
 def mapped(path: Path) -> mmap.mmap:

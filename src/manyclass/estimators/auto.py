@@ -32,7 +32,7 @@ from manyclass.estimators.automatic.halving import Watch
 from manyclass.estimators.automatic.refit import Search
 from manyclass.estimators.automatic.rounds import Parts, enough_rows, splits
 from manyclass.estimators.automatic.sampled_rows import Labelled, rows_of_file, sample
-from manyclass.estimators.automatic.scalings import behind, checked_and_encoded, numbers_of, steps_of
+from manyclass.estimators.automatic.scalings import behind, checked_and_encoded, held_bytes, numbers_of, steps_of
 from manyclass.estimators.automatic.scores import THRESHOLDS
 from manyclass.estimators.base import NO_TIME, outside
 from manyclass.estimators.callbacks import Metadata, for_scorers, tell_callbacks
@@ -172,7 +172,7 @@ class AutoClassifier(CallbackSupportMixin, ClassifierMixin, Parametrised):
             )
         weight = None if sample_weight is None else to_numpy(check_weights(given, y, sample_weight, None))
         rng = generator(self.random_state)
-        rows, index = sample(given, y, weight, rng)
+        rows, index = sample(given, y, weight, rng, held_bytes(given, numbers_of(encoder)))
         some = slice(None) if rows.n_rows == given.n_rows else index
         labels = encode(y[some], "AutoClassifier")
         self.classes_ = labels.classes

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from manyclass.data import Rows
+from manyclass.data.readers.dataset import as_csr
 from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.data.validation import check_rows, check_weights
 from manyclass.fit import Parametrised
@@ -37,6 +38,8 @@ class ThermometerEncoder(TransformerMixin, Parametrised):
         Into which each column is cut. One of fewer values is cut between all of them; else a value that as many rows
         have as a bin should have gets one of its own, and the other rows share the rest evenly (one more where such a
         value parts a bin).
+    sparse_output : bool, default=False
+        Whether `transform` gives a CSR array: half of the codes are 0, so this is for columns beside sparse ones.
     random_state : int, RandomState or None, default=0
         Chooses 16 384 rows to find thresholds by, where there are more.
 
@@ -68,11 +71,13 @@ class ThermometerEncoder(TransformerMixin, Parametrised):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_bins": [Interval(Integral, 2, None, closed="left")],
+        "sparse_output": ["boolean"],
         "random_state": ["random_state"],
     }
 
     n_bins: int = 32
     _: KW_ONLY
+    sparse_output: bool = False
     random_state: Any = 0
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -116,11 +121,29 @@ class ThermometerEncoder(TransformerMixin, Parametrised):
         """`transform` for valid rows, in their namespace."""
         xp = rows.xp
         codes = xp.empty((rows.n_rows, self.n_features_out), dtype=xp.uint8, device=rows.device)
-        held = to_numpy(rows.asarray(self.thresholds_[:0])).dtype
-        thresholds = rows.asarray(rounded_down(self.thresholds_, held))
+        thresholds = rows.asarray(self._thresholds_of(rows))
         for part, block in rows.blocks(rows.rows_per_block(self.n_features_out)):
             codes[part, :] = xp.astype(block.select(self.feature_indices_).dense() > thresholds, xp.uint8)
         return codes
+
+    def _thresholds_of(self, rows: Rows) -> np.ndarray:
+        """In the dtype of the rows."""
+        return rounded_down(self.thresholds_, to_numpy(rows.asarray(self.thresholds_[:0])).dtype)
+
+    def _sparse(self, rows: Rows) -> Any:
+        """`generate` as a CSR array: the codes of a column that are 1 are its first ones."""
+        starts = np.flatnonzero(np.diff(self.feature_indices_, prepend=-1))
+        cuts = np.split(self._thresholds_of(rows), starts[1:])
+        n_ones = np.empty((rows.n_rows, len(starts)), np.int64)
+        for part, block in rows.blocks(rows.rows_per_block(len(starts))):
+            values = to_numpy(block.select(self.feature_indices_[starts]).dense())
+            for column, cut in enumerate(cuts):
+                n_ones[part, column] = np.searchsorted(cut, values[:, column])
+        ends = np.cumsum(n_ones)
+        offsets = np.tile(starts, rows.n_rows) - (ends - n_ones.reshape(-1))
+        indices = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(offsets, n_ones.reshape(-1))
+        indptr = np.concatenate([[0], np.cumsum(n_ones.sum(axis=1))])
+        return as_csr(np.ones(len(indices), np.uint8), indices, indptr, (rows.n_rows, self.n_features_out))
 
     def transform(self, X: Any) -> Array:
         """The codes.
@@ -131,10 +154,11 @@ class ThermometerEncoder(TransformerMixin, Parametrised):
 
         Returns
         -------
-        X_new : array of shape (n_samples, n_features_out), uint8, dense
+        X_new : array, or CSR array, of shape (n_samples, n_features_out), uint8
         """
         check_is_fitted(self)
-        return self.generate(check_rows(self, X, reset=False)[0])
+        rows = check_rows(self, X, reset=False)[0]
+        return self._sparse(rows) if self.sparse_output else self.generate(rows)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Such as "age > 30.5", with more digits where nine do not tell thresholds apart."""

@@ -42,7 +42,7 @@ from manyclass.data.readers.text_columns import FALSE, MISSING, TRUE, Survey, Te
 NAME, SUFFIXES, WHAT = "csv", (".csv", ".tsv", ".tab"), "delimited text"
 TAKES = ("target", "drop", "labels")
 _DELIMITERS = {".tsv": "\t", ".tab": "\t"}
-_BLOCK_BYTES = 1 << 22
+_BLOCK_BYTES = 1 << 20
 _SHOWN_ROWS = 64
 _HEADER_CHARACTERS = 1 << 16
 _NUMBERS = (

@@ -79,8 +79,12 @@ def rows_of_file(rows: Rows, y: Any, weight: Any, scalers: Mapping[str, Any]) ->
     return Labelled(scaled, y, weight, 2.0 * (1.0 - SHARE) * rows.most_bytes)
 
 
-def sample(rows: Rows, y: Any, weight: np.ndarray | None, rng: np.random.Generator) -> tuple[Rows, np.ndarray]:
+def sample(
+    rows: Rows, y: Any, weight: np.ndarray | None, rng: np.random.Generator, row_bytes: float
+) -> tuple[Rows, np.ndarray]:
     """The rows with a weight above 0, in memory, and their indices; if not all fit, as many as do, of every class.
+
+    `row_bytes` are those of a row in the scaling that takes most.
 
     Raises
     ------
@@ -88,7 +92,7 @@ def sample(rows: Rows, y: Any, weight: np.ndarray | None, rng: np.random.Generat
         Where there is no room for two rows of each class.
     """
     index = present_rows(rows.n_rows, weight)
-    most = int(min(SHARE * rows.most_bytes / max(rows.row_bytes, 1), len(index)))
+    most = int(min(SHARE * rows.most_bytes / max(row_bytes, 1), len(index)))
     if most < len(index):
         n_classes = len(np.unique(y)) if y.ndim == 1 else 1
         if most < 2 * n_classes:

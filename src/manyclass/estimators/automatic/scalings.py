@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from manyclass.data import GeneratedRows, Rows, as_rows
+from manyclass.data import ChunkedRows, GeneratedRows, Rows, as_rows
 from manyclass.data.memory import room_for
 from manyclass.data.rows import to_numpy
 from manyclass.data.stored_table import StoredTable
+from manyclass.data.stores import Whole
 from manyclass.data.summary import are_in_memory, is_full, ranges
 from manyclass.data.validation import check_labelled
 from manyclass.features import TableEncoder, ThermometerEncoder
@@ -53,11 +54,15 @@ def scaled_rows(rows: Rows, widest: int, numbers: Sequence[int] = ()) -> dict[st
     if not is_full(rows) and 0 < len(numbers) * FEWEST_BINS <= widest:
         from sklearn.compose import ColumnTransformer  # with all of scikit-learn's machines
 
-        steps = ThermometerEncoder(min(ThermometerEncoder().n_bins, widest // len(numbers)))
+        steps = ThermometerEncoder(min(ThermometerEncoder().n_bins, widest // len(numbers)), sparse_output=True)
         # Which stays sparse, however full it is.
         beside = ColumnTransformer([("steps", steps, list(numbers))], remainder="passthrough", sparse_threshold=1.0)
         beside.set_output(transform="default")
-        scalings[STEPS] = (beside, beside.fit_transform(held))
+        beside.fit(held)
+        room = SHARE * room_for(None)
+        fits = rows.n_rows * held_bytes(rows, numbers) <= room
+        given = as_rows(held) if fits else ChunkedRows(Whole(held), whole_bytes=room)
+        scalings[STEPS] = (beside, given.transformed(beside.transform))
     return scalings
 
 
@@ -69,6 +74,13 @@ def numbers_of(encoder: TableEncoder | None) -> list[int]:
     starts = np.cumsum([0, *widths]).tolist()
     columns = zip(starts, encoder.columns_, strict=False)
     return [start + place for start, column in columns for place in column.numbers]
+
+
+def held_bytes(rows: Rows, numbers: Sequence[int]) -> float:
+    """Memory of one row in the scaling that takes most, in bytes: sparse rows are held beside steps of their `numbers`,
+    half of which are 1 and take a float64 and an index; dense steps are made as they are read."""
+    steps = 0 if is_full(rows) else len(numbers) * ThermometerEncoder().n_bins / 2
+    return rows.row_bytes + 12.0 * steps
 
 
 def width(scaler: Any, scaled: Any, rows: Rows) -> float:
