@@ -38,6 +38,16 @@ def test_better_than_least_squares_and_calibrated(digits):
     assert_array_equal(model.predict(X_test), model.classes_[model.decision_function(X_test).argmax(axis=1)])
 
 
+@pytest.mark.parametrize("n_labels", [1, 3])
+def test_coefficients_of_an_uncalibrated_model_give_its_scores(n_labels, rng):
+    X = rng.standard_normal((200, 5))
+    Y = X @ rng.standard_normal((5, n_labels)) + 3.0 * rng.standard_normal((200, n_labels)) > 0
+    model = CalibratedLeastSquaresClassifier(max_iter=1).fit(X, Y.astype(int) if n_labels > 1 else Y[:, 0])
+    assert model.models_[0].stages[0].calibration is None
+    scores = (X @ model.coef_.T + model.intercept_).squeeze()
+    assert_allclose(scores, model.decision_function(X), atol=1e-12)
+
+
 @pytest.mark.parametrize("options", [{}, {"early_stopping": True}, {"early_stopping": False, "alpha": 1e-2}])
 @pytest.mark.parametrize("n_labels", [0, 1, 4])  # many classes, two, and several labels a row
 def test_no_label_is_without_probability_and_none_is_above_one_that_was_below(options, n_labels, rng):

@@ -195,7 +195,7 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
         found = [(one.kept, *one.some[1:]) for one in judges if one.some is not None]
         if found:
             Z, Y, weight = (np.concatenate([to_numpy(part) for part in parts]) for parts in zip(*found, strict=True))
-            self._left_out = LeftOut(Z.astype(np.float64) - self._middle, Y, weight.astype(np.float64))
+            self._left_out = LeftOut(Z.astype(np.float64) - self._midpoint, Y, weight.astype(np.float64))
         return iterate
 
     _learns_link = True

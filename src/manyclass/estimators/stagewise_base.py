@@ -151,6 +151,7 @@ class StagewiseEstimator(Estimator):
             part = to_numpy(stage.coef).T * share
             coef[:, slice(None) if block is None else block.feature_indices_] += part
             intercept += to_numpy(stage.intercept) * share
+        intercept = intercept - self._midpoint
         return coef, intercept if self._shift is None else intercept - coef @ to_numpy(self._shift)
 
     def _fallback(self, task: Task) -> tuple[StagewiseModel, ...]:
@@ -170,18 +171,27 @@ class StagewiseEstimator(Estimator):
             rows = rows.typed(common)
         return rows if self._shift is None else rows.shifted(rows.asarray(self._shift, dtype=xp.float64))
 
+    @property
+    def _midpoint(self) -> float:
+        """What is subtracted from predictions to give scores, which are positive where a label is present."""
+        return 0.0
+
+    def _averaged(self, predictions: list[Array]) -> Array:
+        """Scores from the predictions of each model."""
+        mean = sum(predictions[1:], predictions[0]) / len(predictions)
+        return mean - self._midpoint if self._midpoint else mean
+
     def _scores(self, rows: Rows) -> Array:
         calibrator = self._calibrator()
         with blas_threads(threads_for(multiplications(rows, self.models_[0].n_outputs))):
-            scores = [model.scores(rows, calibrator) for model in self.models_]
-        return sum(scores[1:], scores[0]) / len(scores)
+            return self._averaged([model.scores(rows, calibrator) for model in self.models_])
 
     def _staged_scores(self, rows: Rows) -> Iterator[Array]:
         """`_scores` after each stage (of every model, if there are several)."""
         runs = [model.staged_scores(rows, self._calibrator()) for model in self.models_]
         present = [next(run) for run in runs]
         for _ in range(max(len(model.stages) for model in self.models_)):
-            yield sum(present[1:], present[0]) / len(present)
+            yield self._averaged(present)
             present = [next(run, last) for run, last in zip(runs, present, strict=True)]
 
 
@@ -204,9 +214,10 @@ def judge_of(task: Task) -> HeldOutJudge | None:
 
 
 class StagewiseClassifierBase(StagewiseEstimator, Classifier):
-    """Scores of stages as labels and probabilities.
+    """Labels and probabilities from the scores of stages.
 
-    Scores of a loss without a link are its predictions before they are projected onto probabilities, less `_middle`.
+    A loss without a link predicts probabilities, up to a projection; its scores are these before the projection, less
+    `_midpoint`.
     """
 
     basis: Any = (1, 2, 3)
@@ -225,8 +236,8 @@ class StagewiseClassifierBase(StagewiseEstimator, Classifier):
         return Box() if self._per_column else Simplex()
 
     @property
-    def _middle(self) -> float:
-        """The mean of the targets of an absent and a present label, for independent columns without a link; else 0."""
+    def _midpoint(self) -> float:
+        """Halfway between the targets of an absent and a present label, for independent columns without a link."""
         loss = LOSSES[self.loss_]
         if loss.probabilistic or loss.label_values is None or not self._per_column:
             return 0.0
@@ -243,20 +254,11 @@ class StagewiseClassifierBase(StagewiseEstimator, Classifier):
     def _calibrator(self) -> Calibrator | None:
         return Calibrator(self.basis, self._domain) if UPDATES[self.loss_].calibrates else None
 
-    def _scores(self, rows: Rows) -> Array:
-        return self._centred(super()._scores(rows))
-
-    def _staged_scores(self, rows: Rows) -> Iterator[Array]:
-        return map(self._centred, super()._staged_scores(rows))
-
-    def _centred(self, scores: Array) -> Array:
-        return scores - self._middle if self._middle else scores
-
     def _probabilities(self, scores: Array) -> Array:
         loss, xp = LOSSES[self._link], array_namespace(scores)
         if loss.probabilistic or loss.label_values is None:
             return super()._probabilities(scores)
         absent, present = loss.label_values
-        P = self._domain.project((scores + (self._middle - absent)) / (present - absent), xp)
+        P = self._domain.project((scores + (self._midpoint - absent)) / (present - absent), xp)
         P = P + self._doubt * ((0.5 if self._per_column else 1.0 / int(P.shape[1])) - P)
         return xp.concat([1.0 - P, P], axis=1) if self._is_single(P) else P

@@ -87,7 +87,7 @@ def probabilities_of(program: Program, model: Any, scores: str) -> str | None:
     loss = LOSSES[model._link]
     if not loss.probabilistic and loss.label_values is not None:
         absent, present = loss.label_values
-        near = program("Add", scores, model._middle - absent)
+        near = program("Add", scores, model._midpoint - absent)
         P = _projected(program, program("Div", near, present - absent), model)
         doubt = getattr(model, "_doubt", 0.0)
         if doubt:
@@ -173,8 +173,7 @@ def _of_stages(program: Program, model: Any) -> str:
     assert total is not None
     if len(model.models_) > 1:
         total = program("Div", total, float(len(model.models_)))
-    middle = getattr(model, "_middle", 0.0)
-    return program("Sub", total, middle) if middle else total
+    return program("Sub", total, model._midpoint) if model._midpoint else total
 
 
 def _of_one(program: Program, model: Any, one: Any, X: str) -> str:
