@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from manyclass.execution.dask import TOLD
+from manyclass.execution.dask import TRIM_VARIABLE
 
 FAULTS = """
 import json, resource
@@ -41,6 +41,6 @@ def test_pages_are_asked_for_once_while_it_lasts():
         done = subprocess.run([sys.executable, "-c", FAULTS], env=environment, capture_output=True, check=True)
         return json.loads(done.stdout)
 
-    before, *kept, after = pages({TOLD: "65536"})
+    before, *kept, after = pages({TRIM_VARIABLE: "65536"})
     assert min(before, after) > 40 * once and max(kept) < 2 * once
     assert max(pages({})) < 2 * once  # as it is where nobody is told

@@ -25,45 +25,45 @@ Check = Callable[[], None] | None
 
 
 class Executor(ABC):
-    """Keeps values where they were made, and moves as little as it can."""
+    """Keeps values on the workers that computed them, and moves as little as it can."""
 
     n_workers: int = 1
     bytes_moved: int = 0
-    """So far: what is broadcast goes to every worker once, and a sum comes from every worker once."""
+    """So far. A broadcast counts once for every worker, and so does a sum."""
 
     @classmethod
     @abstractmethod
     def takes(cls, X: Any) -> bool:
-        """Whether X lies in parts that are this engine's; asked of every X, so without an import of the engine."""
+        """Whether X lies in parts of this engine. It is asked of every X, so it must not import the engine."""
 
     @classmethod
     @abstractmethod
     def connected(cls) -> AbstractContextManager[Executor]:
-        """The engine at work; what was started for it is ended with it."""
+        """A running executor. A cluster that is started for it is closed with it."""
 
     @classmethod
     @abstractmethod
     def lazily(cls, function: Callable[[Any], Any], X: Any, tail: tuple[int, ...], dtype: Any) -> Any:
-        """What `function` gives of each part of X, of shape (n_rows of the part, *tail), when it is asked for."""
+        """A lazy collection of ``function(part)``, each of shape (n_rows of the part, *tail)."""
 
     @abstractmethod
     def partitions(self, X: Any, *others: Any) -> list[Any]:
-        """`Parts` of X, and of what has a value for each row, cut at the same rows; None stays None."""
+        """`Parts` of X and of per-row arrays such as y, cut at the same rows; None stays None."""
 
     @abstractmethod
     def broadcast(self, value: Any) -> Any:
-        """A reference to a value that every part is given, again and again."""
+        """A reference to a value that many calls give to every part."""
 
     @abstractmethod
     def map(self, name: str, function: Callable[..., Any], common: Any, *columns: Sequence[Any]) -> list[Any]:
-        """References to ``function(common, *items)`` for the items of each part, made where the first of these is.
+        """References to ``function(common, *items)`` for the items of each part, computed where the first of these is.
 
-        Where a worker is lost nothing else is: what it held is made again from what that was made of.
+        After the loss of a worker, only what it held is computed again, from its lineage.
         """
 
     @abstractmethod
     def sum(self, check: Check, name: str, function: Callable[..., Any], common: Any, *columns: Sequence[Any]) -> Any:
-        """The sum of what `map` would give, by a tree of `add`, neighbours first; if `check` raises it is given up."""
+        """The sum of what `map` would give, by a tree of `add`, neighbours first. It is cancelled if `check` raises."""
 
     @abstractmethod
     def gather(self, items: Sequence[Any]) -> list[Any]:
@@ -90,26 +90,26 @@ class Parts:
 
     def map(self, function: Callable[..., Any], *arguments: Any, name: str = "map") -> Parts:
         """``function(value, *arguments)`` of each; see `Problem.map` for what becomes of the arguments."""
-        return Parts(self.executor, self.executor.map(name, _call, *self._call(function, arguments)))
+        return Parts(self.executor, self.executor.map(name, _call, *self._shared_and_own(function, arguments)))
 
     def sum(
         self, function: Callable[..., Any] | None = None, *arguments: Any, name: str = "sum", check: Check = None
     ) -> Any:
         """The sum of what `map` would give, or of the values themselves."""
-        total = self.executor.sum(check, name, _call, *self._call(function or itself, arguments))
+        total = self.executor.sum(check, name, _call, *self._shared_and_own(function or itself, arguments))
         self.executor.bytes_moved += n_bytes(total) * self.executor.n_workers
         return total
 
-    def _call(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What is the same for all parts, and the columns of what is not."""
+    def _shared_and_own(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The first argument of `_call`, which all parts share, and columns of the others, with an item for each."""
         columns = [self._column(argument) for argument in arguments]
-        common = [argument for argument, column in zip(arguments, columns, strict=True) if column is None]
-        self.executor.bytes_moved += n_bytes(common) * self.executor.n_workers
+        shared = [argument for argument, column in zip(arguments, columns, strict=True) if column is None]
+        self.executor.bytes_moved += n_bytes(shared) * self.executor.n_workers
         own = [column for column in columns if column is not None]
-        return (function, [column is None for column in columns], common), self.items, *own
+        return (function, [column is None for column in columns], shared), self.items, *own
 
     def _column(self, argument: Any) -> list[Any] | None:
-        """An item for each part, of an argument that is not the same for all."""
+        """An item for each part; None where all parts share the argument."""
         if isinstance(argument, Parts):
             return argument.items
         if isinstance(argument, Broadcast):
@@ -123,9 +123,9 @@ class Parts:
         return Broadcast(self.executor.broadcast(value))
 
     def values(self) -> list[Any]:
-        found = self.executor.gather(self.items)
-        self.executor.bytes_moved += n_bytes(found)
-        return found
+        values = self.executor.gather(self.items)
+        self.executor.bytes_moved += n_bytes(values)
+        return values
 
     def at(self, index: Sequence[int]) -> Parts:
         """Some of the parts, in that order."""
@@ -133,10 +133,11 @@ class Parts:
 
 
 def _call(common: tuple[Callable[..., Any], list[bool], list[Any]], value: Any, *own: Any) -> Any:
-    function, is_common, values = common
-    of_all, of_this = iter(values), iter(own)
-    arguments = [next(of_all) if same else next(of_this) for same in is_common]
-    drawn = [np.random.default_rng(one) if isinstance(one, np.random.SeedSequence) else one for one in arguments]
+    """``function(value, *arguments)`` of one part; seeds become generators here."""
+    function, is_shared, shared = common
+    sources = iter(own), iter(shared)
+    arguments = (next(sources[whether]) for whether in is_shared)
+    drawn = (np.random.default_rng(item) if isinstance(item, np.random.SeedSequence) else item for item in arguments)
     return function(value, *drawn)
 
 

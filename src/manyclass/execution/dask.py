@@ -21,34 +21,35 @@ POLL = 0.2
 """Seconds between two looks at the clock while a pass is under way."""
 
 AT_ONCE = "split-stage"
-"""Name of a task that Dask knows to take no time, so that an idle worker does not steal it, and all it is taken from.
+"""A task name that Dask takes to cost nothing, so that an idle worker steals neither the task nor what it depends on.
 
-A task of any other name is thought to take half a second until one like it is done.
+Tasks of an unknown name are assumed to take half a second until the first is done.
 """
 
-TOLD = "MALLOC_TRIM_THRESHOLD_"
+TRIM_VARIABLE = "MALLOC_TRIM_THRESHOLD_"
 """Set by the nannies of Dask's workers, so that what a task leaves behind goes back to the system."""
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of <malloc.h>
-AS_USUAL, KEPT, LARGEST = 1 << 17, 1 << 30, 1 << 25
+TRIM_NEVER, MMAP_LARGEST, MMAP_DEFAULT = 1 << 30, 1 << 25, 1 << 17
 
-_lock, _tasks = Lock(), 0
+_lock, _n_running = Lock(), 0
 
 
 class Dask(Executor):
-    """Parts are futures of the active ``Client``, with their lineage; rows are sent to nobody who did not lose any.
+    """Parts are futures of the active ``Client``, with their lineage; rows move only after the loss of a worker.
 
-    A task is submitted when what it is about is there, to the worker that has it, and a worker is given as many at a
-    time as it has threads: where more wait, or rows are still being made, Dask moves rows to who has less to do.
+    A task is submitted once its rows are computed, to the worker that holds them, and at most one task per thread at a
+    time. Otherwise Dask would move rows to idle workers.
 
-    Broadcast values are results of tasks too, not scattered, so that a worker that is lost takes nothing with it that
-    cannot be made again; workers fetch them from each other.
+    Broadcast values are results of tasks too, not scattered, so that they have a lineage after the loss of a worker;
+    workers fetch them from each other.
     """
 
     def __init__(self, client: Any):
         self.client = client
         workers = client.scheduler_info(n_workers=-1)["workers"]
-        self.n_workers, self._n_threads = max(len(workers), 1), {name: one["nthreads"] for name, one in workers.items()}
+        self.n_workers = max(len(workers), 1)
+        self._n_threads = {name: worker["nthreads"] for name, worker in workers.items()}
 
     @classmethod
     def takes(cls, X: Any) -> bool:
@@ -100,29 +101,29 @@ class Dask(Executor):
                     "same rows."
                 )
         rows, *rest = map(self._futures, columns)
-        return [Parts(self, rows), *(Parts(self, self._beside(rows, one)) if one else None for one in rest)]
+        return [Parts(self, rows), *(Parts(self, self._beside(rows, items)) if items else None for items in rest)]
 
     def _beside(self, rows: list[Any], items: list[Any]) -> list[Any]:
-        """What belongs to the rows, on their workers, as it would come there again with every pass."""
-        self._arrive(None, [*rows, *items])
+        """The items on the workers of their rows, so that they are sent once rather than with every pass."""
+        self._wait(None, [*rows, *items])
         places = self.places(rows)
         if self.places(items) == places:
             return items
         keys = [_key(AT_ONCE) for _ in items]
         graph = {key: (itself, item) for key, item in zip(keys, items, strict=True)}
-        return self._submit(graph, keys, dict(zip(keys, map(_only, places), strict=True)))
+        return self._submit(graph, keys, dict(zip(keys, map(_preferred, places), strict=True)))
 
     def _futures(self, delayed: list[Any]) -> list[Any]:
         from distributed import futures_of
 
-        return [futures_of(one)[0] for one in self.client.persist(delayed)] if delayed else []
+        return [futures_of(part)[0] for part in self.client.persist(delayed)] if delayed else []
 
     def broadcast(self, value: Any) -> Any:
         key = _key("broadcast")
-        return self._submit({key: (_opened, _Sealed(value))}, [key], {})[0]
+        return self._submit({key: (_unseal, _Sealed(value))}, [key], {})[0]
 
     def map(self, name: str, function: Callable[..., Any], common: Any, *columns: Sequence[Any]) -> list[Any]:
-        graph, groups, homes = self._plan(None, name, partial(_each, function, len(columns)), common, columns)
+        graph, groups, homes = self._plan(None, name, partial(_map_group, function, len(columns)), common, columns)
         keys = {i: _key(AT_ONCE) for group in groups.values() for i in group}
         for key, group in groups.items():
             graph |= {keys[i]: (getitem, key, place) for place, i in enumerate(group)}
@@ -130,118 +131,116 @@ class Dask(Executor):
         return self._submit(graph, [keys[i] for i in range(len(columns[0]))], homes)
 
     def sum(self, check: Check, name: str, function: Callable[..., Any], common: Any, *columns: Sequence[Any]) -> Any:
-        # One graph for all of it: what a graph costs the scheduler is most of what a short pass costs.
-        graph, groups, homes = self._plan(check, name, partial(_all, function, len(columns)), common, columns)
+        # One graph for the whole sum, as a short pass costs little beside what the scheduler does for a graph.
+        graph, groups, homes = self._plan(check, name, partial(_sum_group, function, len(columns)), common, columns)
         keys = list(groups)
         while len(keys) > 1:
-            added = [_key("add") for _ in keys[1::2]]
-            graph |= {
-                key: (add, *pair) for key, pair in zip(added, zip(keys[::2], keys[1::2], strict=False), strict=True)
-            }
-            keys = [*added, *keys[2 * len(added) :]]
-        found = self._submit(graph, keys, homes)
+            sums = {_key("add"): (add, *pair) for pair in zip(keys[::2], keys[1::2], strict=False)}
+            graph |= sums
+            keys = [*sums, *keys[2 * len(sums) :]]
+        futures = self._submit(graph, keys, homes)
         try:
-            self._arrive(check, found)
-            return found[0].result()
+            self._wait(check, futures)
+            return futures[0].result()
         except BaseException:
-            self.client.cancel(found)
+            self.client.cancel(futures)
             raise
 
     def _plan(
         self, check: Check, name: str, function: Callable[..., Any], common: Any, columns: tuple[Sequence[Any], ...]
     ) -> tuple[dict[str, Any], dict[str, list[int]], dict[str, list[str]]]:
-        """A task for what each thread of a worker holds, which parts that is, and where."""
-        self._arrive(check, columns[0])
+        """The graph of one task per thread of each worker; by key of the task, its parts and the workers for it."""
+        self._wait(check, columns[0])
         groups, homes, shared = {}, {}, _key("broadcast")
         for place, group in self._groups(columns[0]):
             key = _key(name)
-            groups[key], homes[key] = group, _only(place)
+            groups[key], homes[key] = group, _preferred(place)
         tasks = {
             key: (function, shared, *(column[i] for i in group for column in columns)) for key, group in groups.items()
         }
-        return {shared: (_opened, _Sealed(common)), **tasks}, groups, homes
+        return {shared: (_unseal, _Sealed(common)), **tasks}, groups, homes
 
     def _groups(self, items: Sequence[Any]) -> Iterator[tuple[str, list[int]]]:
-        """Numbers of parts in one place, as many times as it has threads; what has just been lost by itself."""
-        held: dict[str, list[int]] = {}
+        """Numbers of the parts of each worker, divided among its threads; parts that have just been lost, singly."""
+        numbers_at: dict[str, list[int]] = {}
         for i, place in enumerate(self.places(items)):
-            held.setdefault(place, []).append(i)
-        for place, numbers in held.items():
+            numbers_at.setdefault(place, []).append(i)
+        for place, numbers in numbers_at.items():
             n_tasks = self._n_threads.get(place, 1) if place else len(numbers)
-            yield from ((place, some.tolist()) for some in np.array_split(numbers, n_tasks) if len(some))
+            yield from ((place, group.tolist()) for group in np.array_split(numbers, n_tasks) if len(group))
 
     def _submit(self, graph: dict[str, Any], keys: list[str], homes: dict[str, list[str]]) -> list[Any]:
-        """Where tasks have a home they go there, while it is."""
+        """The futures of `keys`. `homes` are the workers that tasks prefer, as long as these exist."""
         from dask import annotate
 
         with warnings.catch_warnings(), annotate(workers=partial(_home, homes), allow_other_workers=True):
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # coefficients, anew for each pass
             return list(self.client.get(graph, keys, sync=False))
 
-    def _arrive(self, check: Check, futures: Sequence[Any]) -> None:
-        """Until all are done; if `check` raises they are not waited for."""
+    def _wait(self, check: Check, futures: Sequence[Any]) -> None:
+        """Wait until all are done, or `check` raises."""
         from distributed import wait
 
-        while awaited := [future for future in futures if not future.done()]:
+        while pending := [future for future in futures if not future.done()]:
             if check is not None:
                 check()
             with suppress(TimeoutError):
-                wait(awaited, timeout=POLL)
+                wait(pending, timeout=POLL)
 
     def gather(self, items: Sequence[Any]) -> list[Any]:
         return list(self.client.gather(list(items)))
 
     def places(self, items: Sequence[Any]) -> list[str]:
-        held = self.client.who_has(list(items))
-        return [min(held[item.key], default="") for item in items]
+        workers = self.client.who_has(list(items))
+        return [min(workers[item.key], default="") for item in items]
 
 
 @dataclass(frozen=True)
 class _Sealed:
-    """What Dask is not to look for tasks in."""
+    """Hides a value from Dask, which would search it for tasks."""
 
     value: Any
 
 
 @contextmanager
 def memory_kept() -> Iterator[None]:
-    """Where glibc is told to give back what is freed, it does so in the end only, when no thread is in here any more.
+    """Where Dask has lowered the trim threshold of glibc, raise it until the last thread leaves this context.
 
-    Otherwise every temporary array is new memory of the system, page by page, which is a fifth of a pass and more.
+    Otherwise each temporary array is mapped anew, page by page, which takes a fifth of a pass and more.
     """
-    told = sys.platform == "linux" and os.environ.get(TOLD, "").isdigit()
-    library: Any = ctypes.CDLL(None) if told else None
+    is_lowered = sys.platform == "linux" and os.environ.get(TRIM_VARIABLE, "").isdigit()
+    library: Any = ctypes.CDLL(None) if is_lowered else None
     if not (hasattr(library, "mallopt") and hasattr(library, "malloc_trim")):
         yield
         return
-    global _tasks
+    global _n_running
     with _lock:
-        _tasks += 1
-        library.mallopt(M_TRIM_THRESHOLD, KEPT)
-        library.mallopt(M_MMAP_THRESHOLD, LARGEST)
+        _n_running += 1
+        library.mallopt(M_TRIM_THRESHOLD, TRIM_NEVER)
+        library.mallopt(M_MMAP_THRESHOLD, MMAP_LARGEST)
     try:
         yield
     finally:
         with _lock:
-            _tasks -= 1
-            if not _tasks:
-                library.mallopt(M_MMAP_THRESHOLD, AS_USUAL)
-                library.mallopt(M_TRIM_THRESHOLD, int(os.environ[TOLD]))
+            _n_running -= 1
+            if not _n_running:
+                library.mallopt(M_MMAP_THRESHOLD, MMAP_DEFAULT)
+                library.mallopt(M_TRIM_THRESHOLD, int(os.environ[TRIM_VARIABLE]))
                 library.malloc_trim(0)
 
 
-def _each(function: Callable[..., Any], n_columns: int, common: Any, *items: Any) -> list[Any]:
+def _map_group(function: Callable[..., Any], n_columns: int, common: Any, *items: Any) -> list[Any]:
     with memory_kept():
         return [function(common, *items[start : start + n_columns]) for start in range(0, len(items), n_columns)]
 
 
-def _all(function: Callable[..., Any], n_columns: int, common: Any, *items: Any) -> Any:
+def _sum_group(function: Callable[..., Any], n_columns: int, common: Any, *items: Any) -> Any:
     calls = (function(common, *items[start : start + n_columns]) for start in range(0, len(items), n_columns))
     with memory_kept():
         return reduce(add, calls)
 
 
-def _only(place: str) -> list[str]:
+def _preferred(place: str) -> list[str]:
     return [place] if place else []
 
 
@@ -249,17 +248,17 @@ def _home(homes: dict[str, list[str]], key: str) -> list[str]:
     return homes.get(key, [])
 
 
-def _opened(sealed: _Sealed) -> Any:
+def _unseal(sealed: _Sealed) -> Any:
     return sealed.value
 
 
 def _key(name: str) -> str:
-    """Progress is shown by what comes before the last hyphen."""
+    """A new key; Dask's dashboard shows what is before the last hyphen."""
     return f"{name.replace('_', ' ')}-{uuid4().hex}"
 
 
 def _row_chunks(X: Any) -> list[int] | None:
-    """Rows of each partition, where that is known."""
+    """Rows of each partition; None where unknown."""
     chunks = getattr(X, "chunks", None)
     return None if chunks is None or np.isnan(chunks[0]).any() else list(chunks[0])
 
