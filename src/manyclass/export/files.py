@@ -22,6 +22,13 @@ def save_coefficients(model: Any, path: str | Path) -> None:
         Fitted, with ``coef_``: a linear one, or a stagewise model of the columns as they are.
     path : str or Path
 
+    Raises
+    ------
+    ValueError
+        If the model has no ``coef_``.
+    TypeError
+        If it is not an estimator of this package: a pipeline, say.
+
     Examples
     --------
     >>> import pathlib, tempfile
@@ -73,7 +80,7 @@ def load_coefficients(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str
     from safetensors import safe_open
 
     path = Path(path)
-    path.open("rb").close()  # to fail as any file does that cannot be opened
+    path.open("rb").close()  # for the usual OSError where it cannot be opened
     with translated(path, "a whole file of coefficients"), safe_open(path, framework="numpy") as file:
         description = json.loads((file.metadata() or {}).get("description", "null"))
         arrays = {name: file.get_tensor(name) for name in ("coef", "intercept") if name in file.keys()}

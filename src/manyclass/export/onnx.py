@@ -26,8 +26,8 @@ def to_onnx(model: Any, dtype: str = "float32", **options: Any) -> Any:
     Parameters
     ----------
     model : estimator
-        A linear one of this package, calibrated least squares or a stagewise model; a `Pipeline` around it; or what
-        found it, such as `AutoClassifier`.
+        A linear one of this package, calibrated least squares or a stagewise model; a `Pipeline` that ends with it; or
+        a search that found it, such as `AutoClassifier`.
     dtype : {"float32", "float64"}
         Of the rows and the coefficients. Calibrated least squares may lose digits in float32: its probabilities were
         off by up to 0.004 where calibration had large coefficients that nearly cancel.
@@ -40,6 +40,13 @@ def to_onnx(model: Any, dtype: str = "float32", **options: Any) -> Any:
     onnx_model : onnx.ModelProto
         With the input "X", of shape (n_rows, n_features), and the outputs "label" and "probabilities" ("scores" of
         models without any), or "variable" of a regressor.
+
+    Raises
+    ------
+    ValueError
+        If `dtype` is neither, or features or the basis of a calibration are functions that ONNX has no operators for.
+    TypeError
+        If the pipeline begins with a `TableEncoder`.
 
     Examples
     --------
@@ -72,7 +79,7 @@ def to_onnx(model: Any, dtype: str = "float32", **options: Any) -> Any:
 
 
 def register_converters() -> None:
-    """Tell skl2onnx how to convert the estimators of this package, also as parts of pipelines and ensembles.
+    """Register converters with skl2onnx for the estimators of this package, also within pipelines and ensembles.
 
     Examples
     --------
@@ -110,7 +117,7 @@ def _parse(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None
     operator.inputs = inputs
     real = DoubleTensorType if isinstance(inputs[0].type, DoubleTensorType) else FloatTensorType
     if hasattr(model, "classes_"):
-        labels = Int64TensorType() if are_whole(model.classes_) else StringTensorType()
+        labels = Int64TensorType() if has_integer_labels(model.classes_) else StringTensorType()
         operator.outputs.append(scope.declare_local_variable("label", labels))
         second = "probabilities" if hasattr(model, "predict_proba") else "scores"
         operator.outputs.append(scope.declare_local_variable(second, real()))
@@ -119,8 +126,8 @@ def _parse(scope: Any, model: Any, inputs: list[Any], custom_parsers: Any = None
     return list(operator.outputs)
 
 
-def are_whole(classes: Any) -> bool:
-    """Whether labels are whole numbers, as floats that are labels are, too; others become text."""
+def has_integer_labels(classes: Any) -> bool:
+    """Whether labels become integers, as booleans and floats do (those of classes are whole), rather than text."""
     return to_numpy(classes).dtype.kind in "biuf"
 
 
@@ -129,8 +136,8 @@ def _shapes(operator: Any) -> None:
     width = n_outputs_of(model)
     if hasattr(model, "classes_"):
         operator.outputs[0].type.shape = [n_rows, width] if model.multilabel_ else [n_rows]
-        gives = hasattr(model, "predict_proba") and not model.multilabel_
-        width = len(to_numpy(model.classes_)) if gives else width
+        if hasattr(model, "predict_proba") and not model.multilabel_:
+            width = len(to_numpy(model.classes_))
     operator.outputs[-1].type.shape = [n_rows, width]
 
 
@@ -146,23 +153,22 @@ def _convert_features(scope: Any, operator: Any, container: Any) -> None:
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     model, writer = operator.raw_operator, _Writer(scope, operator, container)
-    last = scores = scores_of(writer.program, model)
+    scores = scores_of(writer.program, model)
     if not hasattr(model, "classes_"):
-        writer.write(last)
+        writer.write(scores)
         return
-    last = probabilities_of(writer.program, model, scores) or scores
-    codes = codes_of(writer.program, model, scores, last)
-    writer.write(last)
+    probabilities = probabilities_of(writer.program, model, scores)
+    codes = codes_of(writer.program, model, scores, probabilities)
+    writer.write(probabilities or scores)
     label = operator.outputs[0].full_name
     if model.multilabel_:
         writer.add("Identity", [writer.names[codes]], [label])
-        return
-    table = writer.table(to_numpy(model.classes_))
-    writer.add("Gather", [table, writer.names[codes]], [label], axis=0)
+    else:
+        writer.add("Gather", [writer.labels(to_numpy(model.classes_)), writer.names[codes]], [label], axis=0)
 
 
 class _Writer:
-    """Writes a program that reads the rows of an operator, in their precision, into an ONNX model."""
+    """Writes a program into an ONNX model, in the precision of the operator's input, which the program reads as "X"."""
 
     def __init__(self, scope: Any, operator: Any, container: Any):
         from onnx import TensorProto
@@ -172,14 +178,14 @@ class _Writer:
         is_double = isinstance(operator.inputs[0].type, DoubleTensorType)
         self.program = Program("float64" if is_double else "float32")
         self.real = TensorProto.DOUBLE if is_double else TensorProto.FLOAT
-        self.names: dict[str, str] = {}  # in the model, by those in the program
+        self.names: dict[str, str] = {}  # from those in the program to those in the ONNX model
 
     def add(self, kind: str, inputs: list[str], outputs: list[str], **attributes: Any) -> None:
         name = self.scope.get_unique_operator_name(kind)
         self.container.add_node(kind, inputs, outputs, name=name, op_domain="", op_version=OPSET, **attributes)
 
     def write(self, last: str) -> None:
-        """The whole program, and its value `last` as the last output of the operator."""
+        """Write all nodes and constants; the value `last` becomes the last output of the operator."""
         from onnx import TensorProto
 
         named = self.scope.get_unique_variable_name
@@ -195,13 +201,13 @@ class _Writer:
             self.add(node.operator, [self.names[name] for name in node.inputs], outputs, **node.attributes)
         self.add("Identity", [self.names[last]], [self.operator.outputs[-1].full_name])
 
-    def table(self, classes: np.ndarray) -> str:
-        """The name of the labels."""
+    def labels(self, classes: np.ndarray) -> str:
+        """The name of a new constant that holds the labels."""
         from onnx import TensorProto
 
         name: str = self.scope.get_unique_variable_name("classes")
-        whole = are_whole(classes)
-        values = classes.astype(np.int64).tolist() if whole else [str(one) for one in classes]
-        kind = TensorProto.INT64 if whole else TensorProto.STRING
+        is_integer = has_integer_labels(classes)
+        values = classes.astype(np.int64).tolist() if is_integer else list(map(str, classes))
+        kind = TensorProto.INT64 if is_integer else TensorProto.STRING
         self.container.add_initializer(name, kind, [len(classes)], values)
         return name

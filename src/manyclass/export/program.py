@@ -1,7 +1,8 @@
-"""What a fitted model computes, as operators of ONNX: written into an ONNX file, or carried out by PyTorch."""
+"""What a fitted model computes, as a graph of ONNX operators: written into an ONNX file, or run by PyTorch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,14 @@ from manyclass.features.thermometer import rounded_down
 from manyclass.model import LOSSES
 
 OPSET = 18
-"""The first version of the operators that has all of them as they are used here."""
+"""The first version of the operator set that has all operators as they are used here."""
 INT64 = 7
-"""The number of that type in ONNX."""
+"""``onnx.TensorProto.INT64``."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """An operator of ONNX (`OPSET`), what it reads, the name of what it gives, and its attributes."""
+    """A call of an ONNX operator: the names of its inputs and of its output, and its attributes."""
 
     operator: str
     inputs: tuple[str, ...]
@@ -30,28 +31,31 @@ class Node:
 
 @dataclass
 class Program:
-    """Nodes in their order, and the arrays they read beside the rows, whose name is "X"."""
+    """Nodes in the order of evaluation, and the constants that they read beside the rows, whose name is "X"."""
 
     dtype: str  # "float32" or "float64"
     nodes: list[Node] = field(default_factory=list)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
 
     def constant(self, values: Any) -> str:
-        """The name of an array; real ones take the dtype of the program."""
+        """The name of a new constant, of the dtype of the program or of 64-bit integers."""
         array = to_numpy(values) if hasattr(values, "dtype") else np.asarray(values)
         name = f"constant{len(self.constants)}"
         self.constants[name] = array.astype(self.dtype if array.dtype.kind == "f" else np.int64)
         return name
 
     def __call__(self, operator: str, *inputs: Any, **attributes: Any) -> str:
-        """Append an operator; inputs that are no names become constants."""
-        names = tuple(one if isinstance(one, str) else self.constant(one) for one in inputs)
+        """Append a node, and give the name of its output; inputs that are no names become constants."""
+        names = tuple(value if isinstance(value, str) else self.constant(value) for value in inputs)
         output = f"value{len(self.nodes)}"
         self.nodes.append(Node(operator, names, output, attributes))
         return output
 
     def affine(self, rows: str, W: Any, b: Any) -> str:
         return self("Add", self("MatMul", rows, W), b)
+
+    def sum(self, terms: list[str]) -> str:
+        return reduce(partial(self, "Add"), terms)
 
 
 def check_dtype(dtype: str) -> None:
@@ -60,7 +64,7 @@ def check_dtype(dtype: str) -> None:
 
 
 def check_exportable(model: Any, dtype: str = "float32") -> None:
-    """Refuse what has no scores of its own: no model of this package, or one around another."""
+    """Refuse whatever is not a fitted estimator of this package, such as a pipeline or a search around one."""
     check_dtype(dtype)
     if not isinstance(model, Estimator):
         raise TypeError(
@@ -71,33 +75,28 @@ def check_exportable(model: Any, dtype: str = "float32") -> None:
 
 
 def scores_of(program: Program, model: Any) -> str:
-    """(n_rows, n_outputs) as the model's own scores, one column for two classes."""
+    """``decision_function`` of shape (n_rows, n_outputs), which is one column for two classes."""
     check_exportable(model)
     if hasattr(model, "models_"):
-        return _of_stages(program, model)
+        return _stagewise_scores(program, model)
     coef = np.atleast_2d(to_numpy(model.coef_))
     return program.affine("X", np.ascontiguousarray(coef.T), np.atleast_1d(to_numpy(model.intercept_)))
 
 
 def probabilities_of(program: Program, model: Any, scores: str) -> str | None:
-    """(n_rows, n_classes) from scores; None where the model gives none."""
+    """``predict_proba`` of shape (n_rows, n_classes), from the scores; None if the model has none."""
     if not hasattr(model, "predict_proba"):
         return None
-    single = is_single(model)
-    loss = LOSSES[model._link]
+    single, link = is_single(model), model._link
+    loss = LOSSES[link]
     if not loss.probabilistic and loss.label_values is not None:
-        absent, present = loss.label_values
-        near = program("Add", scores, model._midpoint - absent)
-        P = _projected(program, program("Div", near, present - absent), model)
-        doubt = getattr(model, "_doubt", 0.0)
-        if doubt:
-            even = 0.5 if model._per_column else 1.0 / n_outputs_of(model)
-            P = program("Add", program("Mul", P, 1.0 - doubt), doubt * even)
+        P = _projected_probabilities(program, model, scores, *loss.label_values)
         return _both(program, P) if single else P
-    temperature, link = getattr(model, "temperature_", 1.0), model._link
-    Z = scores if temperature == 1.0 else program("Div", scores, float(temperature))
     if hasattr(model, "calibration_"):
         Z = program("Add", program("Mul", scores, model.calibration_[:1]), model.calibration_[1:])
+    else:
+        temperature = float(getattr(model, "temperature_", 1.0))
+        Z = scores if temperature == 1.0 else program("Div", scores, temperature)
     if single:
         if loss.column_loss is not None:
             return _both(program, LINKS[loss.column_loss](program, Z, 1))
@@ -111,18 +110,18 @@ def probabilities_of(program: Program, model: Any, scores: str) -> str | None:
 
 
 def codes_of(program: Program, model: Any, scores: str, probabilities: str | None) -> str:
-    """Places in ``classes_``, or indicators of several labels."""
+    """Indices into ``classes_``, or an indicator matrix of several labels."""
     if not (model.multilabel_ or is_single(model)):
         return program("ArgMax", scores, axis=1, keepdims=0)
-    # A threshold that `AutoClassifier` has chosen is one of probabilities.
-    chosen = vars(model).get("_threshold") if model.multilabel_ else None
-    beyond = program("Greater", scores, 0.0) if chosen is None else program("Greater", probabilities, float(chosen))
-    present = program("Cast", beyond, to=INT64)
+    # `AutoClassifier` may have chosen a threshold on probabilities.
+    threshold = vars(model).get("_threshold") if model.multilabel_ else None
+    compared = (scores, 0.0) if threshold is None else (probabilities, float(threshold))
+    present = program("Cast", program("Greater", *compared), to=INT64)
     return present if model.multilabel_ else program("Squeeze", present, np.array([1]))
 
 
 def is_single(model: Any) -> bool:
-    """Whether two classes have one column of scores."""
+    """Whether one column of scores stands for two classes."""
     return not model.multilabel_ and int(model.classes_.shape[0]) == 2 and n_outputs_of(model) == 1
 
 
@@ -134,14 +133,12 @@ def n_outputs_of(model: Any) -> int:
 
 
 def _both(program: Program, P: str) -> str:
+    """The probabilities of both classes, from those of the second."""
     return program("Concat", program("Sub", 1.0, P), P, axis=1)
 
 
 def simplex(program: Program, V: str, n_outputs: int) -> str:
-    """Rows projected onto the simplex: max(v − τ, 0), τ the largest of (v_(1) + … + v_(j) − 1)/j over j.
-
-    Of V less its largest, as `Simplex.project`.
-    """
+    """Rows projected onto the simplex, as by `Simplex.project`: max(v − τ, 0), τ = max_j (v_(1) + … + v_(j) − 1)/j."""
     V = program("Sub", V, program("ReduceMax", V, np.array([1]), keepdims=1))
     descending = program("TopK", V, np.array([n_outputs]), axis=1)
     excess = program("Sub", program("CumSum", descending, np.array(1)), 1.0)
@@ -153,34 +150,40 @@ def _projected(program: Program, V: str, model: Any) -> str:
     return program("Clip", V, 0.0, 1.0) if model._per_column else simplex(program, V, n_outputs_of(model))
 
 
+def _projected_probabilities(program: Program, model: Any, scores: str, absent: float, present: float) -> str:
+    shifted = program("Add", scores, model._midpoint - absent)
+    P = _projected(program, program("Div", shifted, present - absent), model)
+    if not model._doubt:
+        return P
+    even = 0.5 if model._per_column else 1.0 / n_outputs_of(model)
+    return program("Add", program("Mul", P, 1.0 - model._doubt), model._doubt * even)
+
+
 LINKS: dict[str, Callable[[Program, str, int], str]] = {
     "softmax": lambda program, Z, n_outputs: program("Softmax", Z, axis=1),
     "logistic": lambda program, Z, n_outputs: program("Sigmoid", Z),
     "sparsemax": simplex,
 }
-"""Probabilities by the link of a loss, from scores with so many columns."""
+"""The mean functions of losses, on scores with so many columns."""
 
 
 # -- stages -----------------------------------------------------------------------------------------------------------
 
 
-def _of_stages(program: Program, model: Any) -> str:
+def _stagewise_scores(program: Program, model: Any) -> str:
     X = "X" if model._shift is None else program("Sub", "X", np.asarray(to_numpy(model._shift), dtype=np.float64))
-    total = None
-    for one in model.models_:
-        scores = _of_one(program, model, one, X)
-        total = scores if total is None else program("Add", total, scores)
-    assert total is not None
+    mean = program.sum([_predictions(program, model, member, X) for member in model.models_])
     if len(model.models_) > 1:
-        total = program("Div", total, float(len(model.models_)))
-    return program("Sub", total, model._midpoint) if model._midpoint else total
+        mean = program("Div", mean, float(len(model.models_)))
+    return program("Sub", mean, model._midpoint) if model._midpoint else mean
 
 
-def _of_one(program: Program, model: Any, one: Any, X: str) -> str:
+def _predictions(program: Program, model: Any, member: Any, X: str) -> str:
+    """Predictions of one of the models that are averaged; not projected after the last stage."""
     calibrator, features, state, scores = model._calibrator(), {}, None, ""
-    for stage in one.stages:
+    for stage in member.stages:
         if stage.block not in features:
-            features[stage.block] = features_of(program, one.blocks[stage.block], X)
+            features[stage.block] = features_of(program, member.blocks[stage.block], X)
         gain = program.affine(features[stage.block], stage.coef, stage.intercept)
         state = scores = gain if state is None else program("Add", state, gain)
         if stage.calibration is not None:
@@ -194,29 +197,24 @@ def _calibrated(program: Program, calibrator: Any, V: str, calibration: Any) -> 
     if any(map(callable, calibrator.basis)):
         raise ValueError("A basis of functions has no operators in ONNX; fit with powers, such as basis=(1, 2, 3).")
     powers = [V if power == 1 else program("Pow", V, float(power)) for power in calibrator.basis]
-    n_outputs = coef.shape[1]
-    if len(coef) == n_outputs * len(powers):
-        functions = program("Concat", *powers, axis=1)
-        return program.affine(functions, coef, intercept)
-    parts = [program("Mul", power, coef[number][None, :]) for number, power in enumerate(powers)]
-    total = parts[0]
-    for part in parts[1:]:
-        total = program("Add", total, part)
-    return program("Add", total, intercept)
+    if len(coef) == coef.shape[1] * len(powers):  # joint: functions of all outputs for each
+        return program.affine(program("Concat", *powers, axis=1), coef, intercept)
+    terms = [program("Mul", power, weights[None, :]) for power, weights in zip(powers, coef, strict=True)]
+    return program("Add", program.sum(terms), intercept)
 
 
 def features_of(program: Program, block: Any, X: str) -> str:
-    """What a fitted generator of features makes of rows."""
+    """``block.transform`` of the rows; the rows themselves without a generator of features."""
     if block is None:
         return X
-    known = GENERATORS.get(type(block).__name__)
-    if known is None:
+    convert = GENERATORS.get(type(block).__name__)
+    if convert is None:
         raise ValueError(
             f"{type(block).__name__} has no operators in ONNX; those that have are {', '.join(GENERATORS)}, and the "
             "columns as they are."
         )
     origin = getattr(block, "_origin", None)
-    return known(program, block, X if origin is None else program("Sub", X, np.asarray(origin, dtype=np.float64)))
+    return convert(program, block, X if origin is None else program("Sub", X, np.asarray(origin, dtype=np.float64)))
 
 
 def _fourier(program: Program, block: Any, X: str) -> str:
@@ -240,15 +238,15 @@ def _polynomials(program: Program, block: Any, X: str) -> str:
 def _landmarks(program: Program, block: Any, X: str) -> str:
     landmarks, s = np.asarray(block.landmarks_, dtype=np.float64), float(block.bandwidth_)
     squares = program("ReduceSum", program("Mul", X, X), np.array([1]), keepdims=1)
-    near = program.affine(X, landmarks.T * (2.0 / s), -(landmarks**2).sum(axis=1) / s)
-    exponent = program("Min", program("Sub", near, program("Div", squares, s)), 0.0)
+    products = program.affine(X, landmarks.T * (2.0 / s), -(landmarks**2).sum(axis=1) / s)
+    exponent = program("Min", program("Sub", products, program("Div", squares, s)), 0.0)  # −‖x − l‖²/s
     return program("MatMul", program("Exp", exponent), block.whitening_)
 
 
-def _codes_of_columns(program: Program, block: Any, X: str) -> str:
+def _thermometer(program: Program, block: Any, X: str) -> str:
     numbers = program("Gather", X, block.feature_indices_, axis=1)
-    beyond = program("Greater", numbers, rounded_down(block.thresholds_, program.dtype))
-    return program("Where", beyond, 1.0, 0.0)
+    exceeds = program("Greater", numbers, rounded_down(block.thresholds_, program.dtype))
+    return program("Where", exceeds, 1.0, 0.0)
 
 
 ACTIVATIONS = {"logistic": "Sigmoid", "relu": "Relu"}
@@ -259,6 +257,6 @@ GENERATORS: dict[str, Callable[[Program, Any, str], str]] = {
     "RandomPolynomials": _polynomials,
     "Landmarks": _landmarks,
     "FeatureSubset": lambda program, block, X: program("Gather", X, block.feature_indices_, axis=1),
-    "ThermometerEncoder": _codes_of_columns,
+    "ThermometerEncoder": _thermometer,
 }
-"""What each transformer of this package computes, by the name of its class."""
+"""Converters of the transformers, by the names of their classes."""

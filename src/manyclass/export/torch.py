@@ -19,14 +19,16 @@ def to_torch(model: Any, dtype: str = "float32") -> Any:
     -------
     module : torch.nn.Module
         ``module(X)`` are the scores, of shape (n_rows, n_outputs); ``module.predict_proba(X)`` the probabilities, where
-        the model has them, and ``module.predict(X)`` places in ``module.classes``, indicators of several labels, or
-        responses. Its buffers are what the model knows: they move with ``to(device)`` and ``half()``, and through them
-        runs autograd; X is taken in their dtype. It can be pickled, where this package is installed.
+        the model has them, and ``module.predict(X)`` indices into ``module.classes``, indicators of several labels, or
+        responses. Coefficients are buffers, which ``to(device)`` and ``half()`` convert; X is converted to their dtype.
+        Autograd runs through scores and probabilities. The module can be pickled, where this package is installed.
 
     Raises
     ------
     ValueError
-        If `dtype` is neither.
+        If `dtype` is neither, or features or the basis of a calibration are functions that have no operators.
+    TypeError
+        If `model` is not an estimator of this package: a pipeline, say.
 
     Examples
     --------
@@ -39,7 +41,7 @@ def to_torch(model: Any, dtype: str = "float32") -> Any:
     >>> module.predict_proba(torch.tensor(X, dtype=torch.float32)).shape  # doctest: +SKIP
     torch.Size([150, 3])
     """
-    check_exportable(model, dtype)  # what cannot be exported is refused with and without PyTorch
+    check_exportable(model, dtype)  # before the import, so that the refusal does not depend on PyTorch
     from manyclass.export.torch_module import Exported
 
     return Exported(model, dtype).eval()

@@ -1,4 +1,4 @@
-"""The module of PyTorch that a model becomes, which is imported with PyTorch only."""
+"""The PyTorch module that a model becomes. Only `to_torch` imports this file, as it needs PyTorch."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from manyclass.export.program import Program, codes_of, probabilities_of, scores
 
 
 class Exported(torch.nn.Module):
-    """Carries out the program of a model on its buffers (see `to_torch`)."""
+    """Runs the program of a model, whose constants are its buffers (see `to_torch`)."""
 
     def __init__(self, model: Any, dtype: str) -> None:
         super().__init__()
@@ -24,27 +24,27 @@ class Exported(torch.nn.Module):
             self.register_buffer(name, torch.tensor(array))
 
     def forward(self, X: Any) -> Any:
-        return self._carried_out(X, self.scores)
+        return self._run(X, self.scores)
 
     def predict_proba(self, X: Any) -> Any:
         if self.probabilities is None:
             raise AttributeError("This model gives scores but no probabilities.")
-        return self._carried_out(X, self.probabilities)
+        return self._run(X, self.probabilities)
 
     def predict(self, X: Any) -> Any:
-        return self._carried_out(X, self.codes or self.scores)
+        return self._run(X, self.codes or self.scores)
 
-    def _carried_out(self, X: Any, wanted: str) -> Any:
-        buffers, needed = dict(self.named_buffers()), {wanted}
+    def _run(self, X: Any, output: str) -> Any:
+        buffers, needed = dict(self.named_buffers()), {output}
         for node in reversed(self.program.nodes):
             needed |= set(node.inputs) if node.output in needed else set()
-        dtype = next(held.dtype for held in buffers.values() if held.is_floating_point())
+        dtype = next(buffer.dtype for buffer in buffers.values() if buffer.is_floating_point())
         values = {"X": X.to(dtype), **buffers}
         for node in self.program.nodes:
             if node.output in needed:
                 inputs = [values[name] for name in node.inputs]
                 values[node.output] = OPERATORS[node.operator](torch, *inputs, **node.attributes)
-        return values[wanted]
+        return values[output]
 
 
 OPERATORS: dict[str, Any] = {
@@ -73,4 +73,4 @@ OPERATORS: dict[str, Any] = {
     "ReduceSum": lambda torch, a, axes, keepdims: a.sum(dim=axes.reshape(-1).tolist(), keepdim=bool(keepdims)),
     "ReduceMax": lambda torch, a, axes, keepdims: a.amax(dim=axes.reshape(-1).tolist(), keepdim=bool(keepdims)),
 }
-"""What PyTorch does for each operator."""
+"""The operators of ONNX in PyTorch."""
