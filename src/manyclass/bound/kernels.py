@@ -34,11 +34,11 @@ def run_block(softmax, grow, Z, phi, psi, H, Y, weight, eta, classes, old, C, U,
     R, moved, lagged = sums[0], sums[1], sums[2]
     base, v, T, x, g = work[0], work[1], work[2], work[3], work[4:]
     z, p = scores[0], scores[1]
-    start = np.int64(0)  # a literal has a type of its own, for which what it is given to would be compiled again
+    start = np.int64(0)  # the literal has a type of its own, for which callees would be compiled again
     for j in range(b):
         for a in range(m):
             base[j * m + a] = phi[j, a]
-    by_phi = by_psi = lag_phi = lag_psi = seen = 0.0
+    by_phi = by_psi = lag_phi = lag_psi = weight_sum = 0.0
     for j in range(b):
         lo, hi, step = j * m, (j + 1) * m, eta * weight[j]
         for a in range(m):
@@ -55,7 +55,7 @@ def run_block(softmax, grow, Z, phi, psi, H, Y, weight, eta, classes, old, C, U,
             R[lo + a] = change
             add_scaled(change, H[lo + a], base, start, b * m)
         if grow:
-            seen += weight[j]
+            weight_sum += weight[j]
             for i in range(b):
                 for a in range(m):
                     base[i * m + a] += weight[j] * psi[i, a]
@@ -67,13 +67,13 @@ def run_block(softmax, grow, Z, phi, psi, H, Y, weight, eta, classes, old, C, U,
         for i in range(hi):
             moved[i] -= step * v[i]
         by_phi -= step
-        by_psi -= step * seen
+        by_psi -= step * weight_sum
     return by_phi, by_psi, lag_phi, lag_psi
 
 
 @inner
-def curving(u):
-    """β(u) = tanh(u/2)/(2u)."""
+def tanh_ratio(u):
+    """β(u) = tanh(u/2)/(2u), the curvature of the bound."""
     return 0.25 - u * u / 48.0 if abs(u) < 1e-3 else math.tanh(0.5 * u) / (2.0 * u)
 
 
@@ -87,14 +87,14 @@ def bound_of_scores(z, softmax, scale, order, p, C):
     if not softmax:
         for a in range(m):
             p[a] = sigmoid(z[a])
-            C[a, a] = scale * math.sqrt(curving(z[a]))
+            C[a, a] = scale * math.sqrt(tanh_ratio(z[a]))
         return
     log_z = z[order[0]]
     p[order[0]] = 1.0
     for i in range(1, m):
         y = order[i]
         u = z[y] - log_z
-        root, rest = scale * math.sqrt(curving(u)), sigmoid(-u)
+        root, rest = scale * math.sqrt(tanh_ratio(u)), sigmoid(-u)
         for earlier in range(i):
             a = order[earlier]
             C[i - 1, a] = -root * p[a]

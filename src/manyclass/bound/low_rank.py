@@ -31,7 +31,7 @@ class LowRank(StreamedBound):
         self.W = np.zeros((0, *self.D.shape))
         self._squares = np.zeros(0)  # the squared lengths of the rows of W, which are orthogonal
         self._factor()
-        self._next: LowRank | None = None
+        self._collected: LowRank | None = None
 
     def gram(self, X: np.ndarray, columns: np.ndarray | None) -> np.ndarray:
         b, m = len(X), self.n_outputs
@@ -61,21 +61,21 @@ class LowRank(StreamedBound):
         self._factor()
 
     def collect(self, X: np.ndarray, columns: np.ndarray | None, C: np.ndarray) -> None:
-        if self._next is None:
-            self._next = LowRank(self.problem, self.rank)
-        self._next._add(X, columns, C)
+        if self._collected is None:
+            self._collected = LowRank(self.problem, self.rank)
+        self._collected._add(X, columns, C)
 
     def tidy(self) -> None:
-        """Nothing to do: directions come out of `_add` orthogonal, and are factored anew."""
+        """Nothing to do: `_add` gives orthogonal directions, which are factored anew each time."""
 
     def renew(self) -> None:
-        if self._next is not None:
-            self.W, self._squares, self.D = self._next.W, self._next._squares, self._next.D
+        if self._collected is not None:
+            self.W, self._squares, self.D = self._collected.W, self._collected._squares, self._collected.D
             self._factor()
             self.discard()
 
     def discard(self) -> None:
-        self._next = None
+        self._collected = None
 
     def _flat(self) -> np.ndarray:
         return self.W.reshape(len(self.W), self.D.size)
@@ -103,12 +103,10 @@ class LowRank(StreamedBound):
         values, E = np.linalg.eigh(K)
         rows = (E[:r].T @ self._flat()).reshape(-1, *self.D.shape)
         rows[:, at] += np.matmul(X.T, E[r:].T[:, :, None] * u)
-        # Directions of no length would only cost time.
-        real = values > 1e-14 * max(float(values[-1]), 0.0)
-        kept = real & (np.arange(len(values)) >= len(values) - self.rank)
-        first = int(np.argmax(kept)) if kept.any() else len(values)
+        has_length = values > 1e-14 * max(float(values[-1]), 0.0)  # beyond rounding; values ascend
+        first = max(len(values) - self.rank, np.count_nonzero(~has_length))
         absorbed = rows[:first].reshape(first, self.D.size)
         np.abs(absorbed, out=absorbed)
         self.D += (absorbed.sum(axis=1) @ absorbed).reshape(self.D.shape)
-        # A copy, so that the rows just absorbed are given back.
+        # A copy, so that the memory of the absorbed rows is freed.
         self.W, self._squares = rows[first:].copy(), values[first:]

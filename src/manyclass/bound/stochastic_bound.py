@@ -31,7 +31,7 @@ CHUNK_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
-class _Settled:
+class _Accepted:
     """The state after a refreshed pass that was kept."""
 
     theta: np.ndarray
@@ -42,11 +42,11 @@ class _Settled:
 
 @dataclass(frozen=True)
 class _Block:
-    """Rows that are taken at once, in float64."""
+    """Rows that are processed together, in float64."""
 
-    index: np.ndarray  # their numbers
-    X: np.ndarray  # on their common columns, the intercept's last
-    columns: np.ndarray | None  # which rows of theta these are; None for all
+    index: np.ndarray  # row numbers
+    X: np.ndarray  # the values of `columns`, the intercept's last
+    columns: np.ndarray | None  # rows of theta that they multiply; None for all
     Y: np.ndarray
 
 
@@ -78,7 +78,7 @@ class StochasticBound:
     block theta, mu and phi are θ, μ and φ = H⁻¹μ, of shape (n_features [+ 1], n_outputs), in float64.
     """
 
-    _given = ("problem", "weight", "rows", "penalty", "_watch")
+    _given = ("problem", "weight", "rows", "penalty", "_on_block")
 
     def __init__(
         self,
@@ -105,14 +105,14 @@ class StochasticBound:
         if problem.fit_intercept:
             self.penalty[-1] = 0.0
         self.residuals = np.zeros((problem.rows.n_rows, shape[1])) if refresh else None
-        self.settled: _Settled | None = None
+        self.accepted: _Accepted | None = None
         self.n_passes, self._share = 0, 0.0
-        self._watch: Callable[..., None] = nothing
+        self._on_block: Callable[..., None] = nothing  # that of the problem, while it is not to interrupt
         self.softmax = problem.loss.domain.exclusive
         self.rank = shape[1] - 1 if self.softmax else shape[1]
 
     def iterates(self) -> Iterates:
-        """One `Iterate` after each pass; after a pass that there was no time for, the point it came to."""
+        """One `Iterate` after each pass, and one at the point where the time was over."""
         for number in count(self.n_passes + 1):
             growing = not self.refresh or number == 1
             with np.errstate(over="ignore", invalid="ignore"):  # a step too long, to be taken back
@@ -121,44 +121,44 @@ class StochasticBound:
                 except OutOfTime:
                     if number == 1 and self._share == 0.0:
                         raise
-                found = self._look(growing, number - 1)
+                evaluated = self._evaluate(growing, number - 1)
             self.n_passes = number
-            yield replace(found, state=lambda: {"run": self})
+            yield replace(evaluated, state=lambda: {"run": self})
             if self._share < 1.0:
                 return Status.MAX_TIME
         return None
 
-    def _look(self, growing: bool, n_before: int) -> Iterate:
-        """The objective after so many passes and a share of one; looking is no part of the algorithm and no pass."""
+    def _evaluate(self, growing: bool, n_before: int) -> Iterate:
+        """The iterate after `n_before` passes and a share of one; evaluation is no part of a pass."""
         problem, dtype = self.problem, self.problem.rows.dtype
-        # Short beside a pass, and all that makes a model of it: not to be cut off.
-        self._watch, problem.on_block = problem.on_block, nothing
+        # Without it there is no model, and it is short beside a pass: it is not interrupted.
+        self._on_block, problem.on_block = problem.on_block, nothing
         evaluation = problem.value_and_gradient(self.theta.astype(dtype))
         if self.refresh and self._share == 1.0:
-            evaluation = self._settle(growing, evaluation)
+            evaluation = self._accept_or_revert(growing, evaluation)
         problem.n_passes = n_before + self._share
-        found = iterate(problem, self.curvature, self.theta.astype(dtype), evaluation, int(problem.n_passes))
-        problem.on_block, self._watch = self._watch, nothing
-        return found
+        evaluated = iterate(problem, self.curvature, self.theta.astype(dtype), evaluation, int(problem.n_passes))
+        problem.on_block, self._on_block = self._on_block, nothing
+        return evaluated
 
     def _pass(self, growing: bool) -> None:
-        """One pass, of which `_share` is done."""
+        """One pass over the rows; `_share` says how much of it is done."""
         self._share = 0.0
         order = self.rng.permutation(self.rows)
         weight = self.weight[order]
         if self.refresh and not growing:
             # The rows' part of μ is complete; the penalty's gradient is that of the present theta.
             self._move_mu(self.penalty * self.theta)
-        at, look = 0, 0
-        self._fit_block(growing)
+        done, resized_at = 0, 0
+        self._resize_blocks(growing)
         for block in self._blocks(order):
-            rows = slice(at, at + len(block.index))
-            at = rows.stop
-            self._block(block, weight[rows], growing)
-            if at > look:
-                self._fit_block(growing)
-                look = 2 * at
-            self._share = at / len(order)
+            rows = slice(done, done + len(block.index))
+            done = rows.stop
+            self._process(block, weight[rows], growing)
+            if done > 2 * resized_at:
+                self._resize_blocks(growing)
+                resized_at = done
+            self._share = done / len(order)
         if not self.refresh:
             self.curvature.tidy()
             self._move_mu(0.0)
@@ -167,12 +167,12 @@ class StochasticBound:
         self.mu = self.mu + change
         self.phi = self.curvature.products(self.mu[None])[0]
 
-    def _settle(self, growing: bool, evaluation: Evaluation) -> Evaluation:
-        """Keep a refreshed pass, or go back where longer steps than are always stable have raised F."""
+    def _accept_or_revert(self, growing: bool, evaluation: Evaluation) -> Evaluation:
+        """Keep a refreshed pass, or revert it if it raised F with steps longer than those that are always stable."""
         assert self.residuals is not None
-        before = self.settled
-        lower = before is None or evaluation.value < before.evaluation.value
-        if before is not None and not lower and self.eta > REFRESHED_ETA:
+        before = self.accepted
+        has_fallen = before is None or evaluation.value < before.evaluation.value
+        if before is not None and not has_fallen and self.eta > REFRESHED_ETA:
             self.theta, self.mu, self.residuals = before.theta.copy(), before.mu.copy(), before.residuals.copy()
             self.eta = max(self.eta / GROWTH**SETBACK, REFRESHED_ETA)
             self.curvature.discard()
@@ -184,19 +184,19 @@ class StochasticBound:
                 self.mu = np.vstack([total, *ones])
             else:
                 self.mu = self.mu - self.penalty * self.theta
-            self.eta = REFRESHED_ETA if growing or not lower else self.eta * GROWTH
+            self.eta = REFRESHED_ETA if growing or not has_fallen else self.eta * GROWTH
             try:
-                self._watch()
-            except OutOfTime:  # of another pass
+                self._on_block()
+            except OutOfTime:  # there will be no other pass
                 self.curvature.discard()
             else:
                 self.curvature.renew()
-            self.settled = _Settled(self.theta.copy(), self.mu.copy(), self.residuals.copy(), evaluation)
+            self.accepted = _Accepted(self.theta.copy(), self.mu.copy(), self.residuals.copy(), evaluation)
         self._move_mu(0.0)
         return evaluation
 
-    def _fit_block(self, growing: bool) -> None:
-        """As many rows to a block as the error of their common penalty allows."""
+    def _resize_blocks(self, growing: bool) -> None:
+        """Put as many rows into a block as the error of its constant penalty term allows."""
         if self._fixed_block:
             return
         share = LARGEST_SHARE
@@ -207,7 +207,7 @@ class StochasticBound:
             share = min(share, (self.curvature.accuracy / max(self.eta * lag, 1e-12)) ** 0.5)
         self.block_rows = int(max(1, min(self.curvature.most_rows, share * len(self.rows))))
 
-    def _block(self, block: _Block, weight: np.ndarray, growing: bool) -> None:
+    def _process(self, block: _Block, weight: np.ndarray, growing: bool) -> None:
         from manyclass.bound.kernels import run_block
 
         X, curvature, b, m = block.X, self.curvature, len(block.X), self.problem.n_outputs
@@ -259,8 +259,8 @@ class StochasticBound:
                 yield _Block(index[part], X, columns, targets.dense(part, self.mu, problem.xp))
 
     def _values(self, block: Rows) -> tuple[np.ndarray, np.ndarray | None]:
-        held, columns = block.occurring() if self.curvature.compact else (block, None)
-        values = held.dense()
+        compact, columns = block.occurring() if self.curvature.compact else (block, None)
+        values = compact.dense()
         if not self.problem.fit_intercept:
             return np.ascontiguousarray(values, dtype=np.float64), columns
         X = np.ones((block.n_rows, values.shape[1] + 1))

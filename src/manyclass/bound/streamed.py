@@ -25,7 +25,7 @@ class StreamedBound(ABC):
 
     _given: ClassVar[tuple[str, ...]] = ("problem", "bound", "prior")
 
-    span: int  # rows times outputs of a block: enough for level-3 BLAS, not too many for its square or cube
+    span: int  # rows × outputs of a block: enough for level-3 BLAS, yet small enough for its square and cube
     accuracy: ClassVar[float]  # relative error of φ = Mμ that a solver may make within a block
     compact: ClassVar[bool]  # whether blocks are to come on the columns that occur in them
 
@@ -44,7 +44,7 @@ class StreamedBound(ABC):
     def gram(self, X: np.ndarray, columns: np.ndarray | None) -> np.ndarray:
         """(x_i ⊗ I)ᵀ M (x_j ⊗ I) for the rows of a block, of shape (n_rows·n_outputs, n_rows·n_outputs).
 
-        X has the rows on those features that are not zero in all of them; `columns` says which these are, None for all.
+        X holds the `columns` of the features that occur in these rows, or all of them for None.
         """
 
     @abstractmethod
@@ -60,19 +60,19 @@ class StreamedBound(ABC):
 
     @abstractmethod
     def collect(self, X: np.ndarray, columns: np.ndarray | None, C: np.ndarray) -> None:
-        """Remember the bounds of a block that was not absorbed, for `renew`."""
+        """Keep the bounds of a block that is not absorbed, for `renew`."""
 
     @abstractmethod
     def tidy(self) -> None:
-        """Undo the rounding of many updates."""
+        """Remove the rounding errors of many updates."""
 
     @abstractmethod
     def discard(self) -> None:
-        """Forget what was collected."""
+        """Drop the bounds that were collected."""
 
     @abstractmethod
     def renew(self) -> None:
-        """Make H the sum over the rows of the last pass alone."""
+        """Replace H by H₀ plus the bounds that were collected in the last pass."""
 
     def solve(self, gradient: np.ndarray) -> np.ndarray:
         """H⁻¹ gradient, typed as the gradient."""
