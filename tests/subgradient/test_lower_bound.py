@@ -67,7 +67,7 @@ def test_tangents_below_zero_bound_by_zero():
 
 def test_no_bound_after_another_alpha_or_other_rows():
     X, y, _ = rows(1)
-    for change in (lambda state: state.set_alpha(0.1), lambda state: state.start_rows(False)):
+    for change in (lambda state: state.set_alpha(0.1), lambda state: state.start_rows(same_stream=False)):
         one = build("softmax", X, y, None, 0.05)
         one.advance(60)
         assert np.isfinite(one.state.lower_bound())

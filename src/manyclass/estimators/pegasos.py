@@ -38,10 +38,10 @@ from manyclass.solvers.majorize import holds_scores
 from manyclass.solvers.plane import of_lowest_scale
 from manyclass.subgradient.schedule import SCHEDULES, Schedule
 
-WILD = 1e12
-"""Times the mean squared norm of the first rows: chunks of more may make numbers that are none."""
+OVERFLOWING = 1e12
+"""Chunks whose mean squared norm is so many times that of the first rows may overflow."""
 FEWEST_EPOCHS, MULTIPLICATIONS = 20, 2e8
-"""Epochs that are always allowed, and multiplications up to which more are."""
+"""max_iter="auto": the least number of epochs, and the multiplications that allow more."""
 
 
 @dataclass(eq=False, repr=False)
@@ -209,15 +209,15 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         is_first = not hasattr(self, "classes_")
         rows, y = check_labelled(self, X, y, reset=is_first)
         self._check_rows(rows)
-        known, several = (None, None) if is_first else (self.classes_, self.multilabel_)
-        labels = encode_chunk(y, known, classes, type(self).__name__, several=several)
+        seen, several = (None, None) if is_first else (self.classes_, self.multilabel_)
+        labels = encode_chunk(y, seen, classes, type(self).__name__, several=several)
         weight = check_weights(rows, y, sample_weight, self.class_weight, is_part=True)
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
         self.__dict__.pop("calibration_", None)  # of another model, from here on
         problem = self._problem(rows, labels, weight, clock)
         task = Task(problem, rows, labels, weight, None, generator(self.random_state), clock)
         run = Run(clock, max_iter=1, n_threads=self._n_threads(problem))
-        # A chunk of which no row was drawn must not undo those before it.
+        # A chunk without time for a single step must not reset the model.
         fallback = (lambda: self._fallback(task)) if is_first else (lambda: (self.coef_.T, self.intercept_))
         self._store_outcome(task, run(self._chunk_iterates(task), fallback), keep=True)
         return self
@@ -236,65 +236,65 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
     def _iterates(self, task: Task) -> Iterates:
         task = self._calibrate(task)
         goes_on = self.warm_start and task.keeps_labels
-        # That of the fit before stays what it was.
+        # A copy, so that a fit that fails leaves the state as it was.
         self._state = deepcopy(vars(self).get("_state")) if goes_on else None
         seed, replace = seed_of(self.random_state), self._schedule().replace
         steps = self._steps(task, seed, replace, self._limits(task)[1], resume=goes_on)
-        usual = cache(partial(_in_usual_units, task.problem))
-        return (yield from changed(steps, partial(self._scaled, task.problem, usual)))
+        judge = cache(partial(_ignoring_other_units, task.problem))
+        return (yield from changed(steps, partial(self._scaled, task.problem, judge)))
 
-    def _scaled(self, problem: Problem, usual: Callable[[], Problem], iterate: Iterate) -> Iterate:
-        """With its model at the scale of the least objective, once it is wanted.
+    def _scaled(self, problem: Problem, judge: Callable[[], Problem], iterate: Iterate) -> Iterate:
+        """The iterate with its model multiplied by the factor of least objective, which is computed lazily.
 
-        Where rows are few, steps are as long in the end as in the beginning, and the noise that they leave is more
-        length than direction: scores are right but for a factor, which a few looks at them tell. Of those of rows in
-        other units one with a wrong label would alone tell a factor of next to 0.
+        Where rows are few, steps are as long in the end as in the beginning, and their noise changes the length of the
+        scores more than the direction. `judge` gives the problem without rows in other units: one of these with a wrong
+        label would make the factor next to 0.
         """
         schedule = self._schedule()
         is_derived = schedule.offset is None and schedule.average
         if not (is_derived and isinstance(problem.loss, SmoothLoss) and iterate.n_iter >= 1 and holds_scores(problem)):
             return iterate
 
-        def model() -> Any:
-            found = iterate.model()
+        def scaled_model() -> Any:
+            model = iterate.model()
             try:
-                return of_lowest_scale(usual(), *found)
+                return of_lowest_scale(judge(), *model)
             except OutOfTime:
-                return found
+                return model
 
-        return dataclasses.replace(iterate, model=model, lasting=True)
+        return dataclasses.replace(iterate, model=scaled_model, lasting=True)
 
     def _chunk_iterates(self, task: Task) -> Iterates:
         if is_scaled(self):
-            known = vars(self).get("alpha_")  # by the first chunk, as all are of one objective
-            task.problem.alpha = penalty_of_columns(task.problem, False) if known is None else known
+            alpha = vars(self).get("alpha_")  # of the first chunk, as all chunks share one objective
+            task.problem.alpha = penalty_of_columns(task.problem, False) if alpha is None else alpha
         t = getattr(self, "t_", 0)
         state = vars(self).get("_state")
-        if state is not None and not float(task.rows.mean_square().sum()) <= WILD * max(state.unit, 1e-300):
-            self._state = deepcopy(state)  # a chunk that may be refused, for numbers beyond any, moves nothing
+        if state is not None and not float(task.rows.mean_square().sum()) <= OVERFLOWING * max(state.unit, 1e-300):
+            self._state = deepcopy(state)  # a chunk that may overflow, and be refused, must not change the state
         seed = int(np.random.SeedSequence([seed_of(self.random_state), t]).generate_state(1, np.uint64)[0])
-        return (yield from self._steps(task, seed, False, 1, resume=True, more=True))
+        return (yield from self._steps(task, seed, False, 1, resume=True, same_stream=True))
 
     def _steps(
-        self, task: Task, seed: int, replace: bool, n_epochs: float, *, resume: bool, more: bool = False
+        self, task: Task, seed: int, replace: bool, n_epochs: float, *, resume: bool, same_stream: bool = False
     ) -> Iterates:
-        """The solver at work, from the present model if wanted; `more` if the rows come after others of one stream."""
+        """The iterates of the solver, from the present model if `resume`; or after other rows of the `same_stream`."""
         from manyclass.subgradient.draws import make_draws
         from manyclass.subgradient.pegasos import ChunkedPegasos, Pegasos
         from manyclass.subgradient.state import State
 
         problem, rows, schedule = task.problem, task.rows, self._schedule()
         draws = make_draws(rows.n_rows, seed, replace, problem.weight)
-        state, others_follow = getattr(self, "_state", None), more or self.warm_start
-        if state is not None and not more and rows.n_features == len(state.wide):
+        state, others_follow = getattr(self, "_state", None), same_stream or self.warm_start
+        if state is not None and not same_stream and rows.n_features == len(state.wide):
             resume = state.is_near(State.begin(problem, rows, schedule, draws, others_follow=True))
         if state is None or not resume or not state.fits(problem, schedule):
-            fitted = resume and getattr(self, "coef_", np.empty(0)).shape == (problem.n_outputs, rows.n_features)
-            begun = dataclasses.replace(schedule, offset=self.step_offset_) if fitted else schedule
+            resume = resume and getattr(self, "coef_", np.empty(0)).shape == (problem.n_outputs, rows.n_features)
+            begun = dataclasses.replace(schedule, offset=self.step_offset_) if resume else schedule
             state = State.begin(problem, rows, begun, draws, others_follow=others_follow)
-            if fitted:
+            if resume:
                 state.resume(self.coef_.T, problem.fit_intercept * self.intercept_.astype(np.float64), self.t_)
-        state.start_rows(more)
+        state.start_rows(same_stream=same_stream)
         self._state = state
         if rows.has_arrays:
             solver = Pegasos(problem, rows, draws, state, schedule.batch_size)
@@ -306,11 +306,11 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         return (yield from solver.iterates(n_epochs))
 
     def _limits(self, task: Task) -> tuple[float, float]:
-        # There is no estimate of the gap, or something better than an estimate to stop by.
-        has_none = task.problem.loss.scale_free or task.held_out is not None
+        # The perceptron has no estimate of the gap, and held-out rows are better than an estimate to stop by.
+        ignores_tol = task.problem.loss.scale_free or task.held_out is not None
         rows, weight, k = task.rows, task.problem.weight, self.classes_.shape[0]
         most = epochs(self.max_iter, rows, weight, k, FEWEST_EPOCHS, MULTIPLICATIONS)
-        return 0.0 if has_none else self.tol, most
+        return 0.0 if ignores_tol else self.tol, most
 
     def _store_outcome(self, task: Task, outcome: Outcome, keep: bool = False) -> None:
         state = self.__dict__.pop("_state", None)
@@ -323,7 +323,7 @@ class PegasosClassifier(Balanced, HoldsOut, CrossCalibrated):
         super()._store_outcome(task, outcome)
 
 
-def _in_usual_units(problem: Problem) -> Problem:
-    """The same with weights of 0 for rows in other units than most."""
+def _ignoring_other_units(problem: Problem) -> Problem:
+    """The problem with weights of 0 for rows in other units than most."""
     weight = problem.weights_of(~in_other_units(problem.rows, problem.rows.take(problem.sample(OF_MEDIAN))))[0]
     return problem.variant(weight=weight) if weight.any() else problem

@@ -16,11 +16,11 @@ STEPS, DRAWN, MEAN_WEIGHT, AVERAGE_WEIGHT, LOSS, LOSS_ROWS, BOUND, BOUND_ROWS, N
 # Values of `Rule.intercept`.
 NO_INTERCEPT, ADAGRAD, AS_FEATURE = range(3)
 
-prefetch: Any = touch  # of its arguments the first is Numba's own
-# Draws between asking for the place of a row, for the row itself, and using it. Powers of two.
-_PLACE_AHEAD = 8
+prefetch: Any = touch  # Numba itself passes the first argument
+# How many draws before its use the address of a row, and the row itself, are prefetched. Powers of two.
+_ADDRESS_AHEAD = 8
 _ROW_AHEAD = 4
-# Writing a number by itself takes about as long as writing so many in vectors.
+# A scalar write takes about as long as so many vectorised ones.
 _FEW = 3
 
 
@@ -48,7 +48,7 @@ class Weights(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What is learnt.
+    """The parameters, in the form that steps update.
 
     For each feature, `table` has the row of V (`width` numbers) and, with averaging, that of U beside it. A sparse row
     of X touches as many contiguous pieces as it has non-zeros. W_t = V_t / (alpha (t + offset)), and the average with
@@ -79,14 +79,14 @@ class Rule(NamedTuple):
     average: bool
     intercept: int
     unit: float
-    curvature: float  # of the loss, where steps on some rows go no further than it allows; else 0
-    unbounded: bool  # whether subgradients grow with the scores, and these are all rows: else those that are wild
+    curvature: float  # of the loss, which caps the length of steps; 0 for no cap
+    unbounded: bool  # whether subgradients grow with the scores: then all steps are capped, not those on outliers only
 
 
 class Scratch(NamedTuple):
-    """What `advance` writes over, for as many rows as a step has: arrays made in the loop would be compiled with it."""
+    """Work arrays of `advance` for the rows of a step: to allocate them in the loop would take longer to compile."""
 
-    rows: np.ndarray  # (3, ...): of the present step, how many numbers of each are not zero, and those to come
+    rows: np.ndarray  # (3, ...): rows of the present step, non-zeros of their gradients, and rows that are prefetched
     steps: np.ndarray  # (size, stride)
     places: np.ndarray  # (size, stride)
     v: np.ndarray  # (width,)
@@ -97,7 +97,7 @@ class Scratch(NamedTuple):
 def make_scratch(rule: Rule, n_draws: int, dtype: Any) -> Scratch:
     size, stride = min(rule.batch_size, n_draws), rule.width * (2 if rule.average else 1)
     return Scratch(
-        np.empty((3, max(size, _PLACE_AHEAD)), dtype=np.int64),
+        np.empty((3, max(size, _ADDRESS_AHEAD)), dtype=np.int64),
         np.zeros((size, stride), dtype=dtype),
         np.empty((size, stride), dtype=np.uint64),
         np.empty(rule.width, dtype=dtype),
@@ -125,8 +125,8 @@ def signs(targets, i, k, sign):
 
 
 @inner
-def ask_for_place(rows, targets, weights, k, i):
-    """Start loading where row i lies, and its target and weight."""
+def prefetch_address(rows, targets, weights, k, i):
+    """Start loading the address of row i, and its target and weight."""
     prefetch(rows.indptr, i)
     if len(targets.codes):
         prefetch(targets.codes, i)
@@ -137,12 +137,8 @@ def ask_for_place(rows, targets, weights, k, i):
 
 
 @inner
-def ask_for_row(rows, i):
-    """Start loading row i.
-
-    Rows drawn at random from more data than the caches hold would each be waited for. Asked for some steps before their
-    own, they come while other rows are worked on.
-    """
+def prefetch_row(rows, i):
+    """Start loading row i, some steps before its own: a random row of large data would be waited for."""
     start, stop, _ = row_of(rows, i)
     for p in range(start, stop, np.uint64(LINE // rows.data.itemsize)):
         prefetch(rows.data, p)
@@ -189,10 +185,10 @@ def squared_norm(rows, i):
 
 @inner
 def raise_offsets(rows, i, offsets, least_offset):
-    """A number so large that it would overshoot by itself raises the offset of its feature.
+    """Raise the offset of each feature whose value in row i is so large that its step alone would overshoot.
 
-    But a row in other units than most, of which that is true of at least half of all numbers, must not shorten the
-    steps of every row to come: whether it is one is returned.
+    A row in other units than most, of which at least half of the values are so large, raises none, or it would shorten
+    the steps of all rows to come. Returns whether it is one.
     """
     start, stop, base = row_of(rows, i)
     n_seen, n_large, excess = 0, 0, 0.0
@@ -298,11 +294,11 @@ def advance(rows, targets, weights, draws, memory, rule, scratch, stop):
     steps, places, v, bits = scratch.steps, scratch.places, scratch.v, scratch.bits
     z, g, mean_g, sign = scratch.scores[0], scratch.scores[1], scratch.scores[2], scratch.scores[3]
     label = 0
-    for asked in range(position, min(position + _PLACE_AHEAD, stop)):
-        upcoming[asked % _PLACE_AHEAD] = draw(draws, asked)
-        ask_for_place(rows, targets, weights, k, upcoming[asked % _PLACE_AHEAD])
-    for asked in range(position, min(position + _ROW_AHEAD, stop)):
-        ask_for_row(rows, upcoming[asked % _PLACE_AHEAD])
+    for ahead in range(position, min(position + _ADDRESS_AHEAD, stop)):
+        upcoming[ahead % _ADDRESS_AHEAD] = draw(draws, ahead)
+        prefetch_address(rows, targets, weights, k, upcoming[ahead % _ADDRESS_AHEAD])
+    for ahead in range(position, min(position + _ROW_AHEAD, stop)):
+        prefetch_row(rows, upcoming[ahead % _ADDRESS_AHEAD])
     while position < stop:
         size = min(rule.batch_size, stop - position)
         before = t + rule.offset
@@ -312,22 +308,22 @@ def advance(rows, targets, weights, draws, memory, rule, scratch, stop):
             scale = 1.0 / rule.alpha
         mean_g[:] = 0.0
         for a in range(size):
-            place = position % _PLACE_AHEAD
+            place = position % _ADDRESS_AHEAD
             i = upcoming[place]
             if position + _ROW_AHEAD < stop:
-                ask_for_row(rows, upcoming[(position + _ROW_AHEAD) % _PLACE_AHEAD])
-            if position + _PLACE_AHEAD < stop:
-                upcoming[place] = draw(draws, position + _PLACE_AHEAD)
-                ask_for_place(rows, targets, weights, k, upcoming[place])
+                prefetch_row(rows, upcoming[(position + _ROW_AHEAD) % _ADDRESS_AHEAD])
+            if position + _ADDRESS_AHEAD < stop:
+                upcoming[place] = draw(draws, position + _ADDRESS_AHEAD)
+                prefetch_address(rows, targets, weights, k, upcoming[place])
             position += 1
             picked[a] = i
             if offsets.size:
-                is_wild = raise_offsets(rows, i, offsets, rule.least_offset)
+                is_outlier = raise_offsets(rows, i, offsets, rule.least_offset)
                 reach = gather_in_units(rows, i, table, offsets, t, stride, width, v)
             else:
                 gather(rows, i, table, stride, width, v)
                 square = squared_norm(rows, i) if rule.curvature > 0.0 else 0.0
-                is_wild = square > OUTLYING * rule.unit
+                is_outlier = square > OUTLYING * rule.unit
                 reach = (square + rule.unit if rule.intercept == AS_FEATURE else square) / (before + 1.0)
             for c in range(k):
                 z[c] = scale * v[c] + bias_scale * bias[c]
@@ -341,8 +337,8 @@ def advance(rows, targets, weights, draws, memory, rule, scratch, stop):
             totals[LOSS_ROWS] += weight
             totals[BOUND_ROWS] += weight
             share = weight / size
-            if (is_wild or weight > OUTLYING or rule.unbounded) and rule.curvature * share * reach > rule.alpha:
-                # A part of a tangent bounds a loss that is nowhere negative, too.
+            if (is_outlier or weight > OUTLYING or rule.unbounded) and rule.curvature * share * reach > rule.alpha:
+                # The bound holds: a share of a tangent also lies below a loss that is nowhere negative.
                 weight *= rule.alpha / (rule.curvature * share * reach)
                 share = weight / size
             totals[BOUND] += weight * bound

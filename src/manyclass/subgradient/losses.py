@@ -73,10 +73,10 @@ def softmax_log(loss, z, n, label, sign, bits, g):
 
 @inner
 def shortfall(loss, short, g, at):
-    """ℓ and ℓ − gᵀz of a margin that is missed by `short`, with g written to one place.
+    """ℓ and ℓ − gᵀz of a margin that is missed by `short`, with the derivative written to ``g[at]``.
 
-    Without a margin a score of zero counts as a mistake (any maximiser is a subgradient, footnote 1): nothing would
-    ever be learnt from W = 0 otherwise.
+    Without a margin a score of zero counts as a mistake (any maximiser is a subgradient, footnote 1), or W = 0 would
+    never change.
     """
     if not (short > 0.0 or (short == 0.0 and loss.margin == 0.0)):
         return 0.0, 0.0
@@ -129,10 +129,10 @@ def column_margin(loss, z, n, label, sign, bits, g):
 
 
 class Formula(NamedTuple):
-    """A loss as numbers: functions given to the compiled loop would be compiled anew in every process.
+    """The parameters of a loss, whose type says the formula: functions would be compiled anew in every process.
 
-    Scores must differ by `margin`, 0 for the perceptron. It may be the square: |g| grows with z then, where Theorem 2
-    asks for a bound, and a step that overshoots leads to a longer one.
+    Scores must differ by `margin`, 0 for the perceptron. |g| grows with z if the loss is `squared`: Theorem 2, which
+    needs a bound, does not hold then, and a step that overshoots is followed by a longer one.
     """
 
     margin: float = 1.0

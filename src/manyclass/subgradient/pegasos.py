@@ -1,4 +1,4 @@
-"""Stochastic subgradient descent with steps 1/(alpha t): what surrounds the compiled loop."""
+"""Stochastic subgradient descent with steps 1/(alpha t): the Python around the compiled loop."""
 
 import time
 
@@ -19,20 +19,20 @@ SLICE_WORK = 1 << 22
 
 
 class Pegasos:
-    """Steps on one problem, from a state that they change.
+    """Steps on one problem, which update a state.
 
-    `rows` are those of the problem as given, copied only where the state shifts them.
+    `rows` are those of the problem without a shift, copied only where the state shifts them.
     """
 
     def __init__(self, problem: Problem, rows: Rows, draws: Draws, state: State, batch_size: int = 1):
-        self.problem, self.state, self.first = problem, state, state.drawn
+        self.problem, self.state, self.first_draw = problem, state, state.drawn
         state.set_alpha(problem.alpha)
         state.rows_seen += draws.n
         state.weight_sum += problem.total_weight
         self._unit = state.rows_seen / state.weight_sum if state.weight_sum > 0 else 1.0
-        self._show(rows, problem, draws)
+        self._draw_from(rows, problem, draws)
         loss, k = LOSSES[problem.loss.name], problem.n_outputs
-        # Of any row, as all scores are the same.
+        # The loss of any row, as all scores are 0.
         self.at_zero = float(problem.loss.values(np.zeros((1, k)), slice(0, 1), problem.targets, problem.xp)[0])
         self.rule = kernel.Rule(
             loss=loss,
@@ -50,11 +50,10 @@ class Pegasos:
             unbounded=loss.squared,
         )
 
-    def _show(self, rows: Rows, problem: Problem, draws: Draws) -> None:
-        """From now on rows are drawn from these; their targets and weights are those of `problem`."""
+    def _draw_from(self, rows: Rows, problem: Problem, draws: Draws) -> None:
+        """Draw from these rows from now on, with the targets and weights of `problem`."""
         self.draws = draws
-        seen = rows if self.state.shift is None else rows.shifted(self.state.shift)
-        arrays = seen.arrays()
+        arrays = (rows if self.state.shift is None else rows.shifted(self.state.shift)).arrays()
         dense = not len(arrays.indices)
         if dense:
             arrays = RowArrays.of(arrays.data, np.arange(rows.n_features, dtype=np.uint32), arrays.indptr)
@@ -67,19 +66,19 @@ class Pegasos:
         self.weights = kernel.Weights(np.ascontiguousarray(weight), self._unit)
 
     def compile(self) -> float:
-        """Compile the loop, or load it; seconds. It happens once in a process for each type of data."""
+        """Compile the loop or load it, once in a process for each type of data; gives the seconds taken."""
         started = time.perf_counter()
         self._run(self.state.drawn)
         return time.perf_counter() - started
 
     def iterates(self, n_epochs: float) -> Iterates:
-        """One `Iterate` after each epoch and, where their number is no whole one, after the last part of one.
+        """One `Iterate` after each epoch and after the fraction of one at the end.
 
         The last is the best, as far as fitted rows can tell. Its `measure` estimates (F − F*) / F(zero model) at the
         present intercept, from above in expectation: the mean loss of the epoch's rows, each before its step, less the
         bound that the tangents of all steps give. It is nan where there is no such bound.
         """
-        state, n, first = self.state, self.draws.n, self.first
+        state, n, first = self.state, self.draws.n, self.first_draw
         end = first + max(round(n_epochs * n), 1)
         while state.drawn < end:
             before = state.drawn
@@ -94,7 +93,7 @@ class Pegasos:
         return None
 
     def advance(self, n_draws: int) -> None:
-        """Draw so many rows, with looks at the clock in between."""
+        """Take `n_draws` rows, with looks at the clock in between."""
         state = self.state
         end, batch = state.drawn + n_draws, self.rule.batch_size
         non_zeros = len(self.rows.data) / max(len(self.rows.indptr) - 1, 1)
@@ -114,9 +113,9 @@ class Pegasos:
         if not (np.isfinite(W).all() and np.isfinite(b).all()):
             raise ValueError(OVERFLOW)
         objective = state.online_loss() + 0.5 * state.alpha * float(np.sum(W * W, dtype=np.float64))
-        known = self.at_zero > 0 and np.isfinite(bound := state.lower_bound())
-        # The first is of one epoch: where it is below the other, both are told no better than that.
-        gap = abs(objective - bound) / self.at_zero if known else float("nan")
+        has_bound = self.at_zero > 0 and np.isfinite(bound := state.lower_bound())
+        # The objective is that of one epoch: below the bound, the difference says how inaccurate both are.
+        gap = abs(objective - bound) / self.at_zero if has_bound else float("nan")
         epochs: float = int(n_epochs) if n_epochs == int(n_epochs) else float(n_epochs)
         return Iterate(
             lambda: (W, b),
@@ -139,36 +138,34 @@ def _targets(problem: Problem) -> kernel.Targets:
 
 
 class ChunkedPegasos(Pegasos):
-    """Steps on rows that are not in memory together: chunk after chunk, drawing only from the present one.
+    """Steps on rows that do not fit into memory: chunk after chunk, each drawing from one chunk of `Rows.visits`.
 
-    In each epoch every row is drawn once (as often as there are rows, with replacement). It is the order of shuffled
-    rows if chunks, which are those of `Rows.visits`, are alike.
+    An epoch draws every row once, or, with replacement, as many as there are. That is like the order of shuffled rows
+    if the chunks have the same distribution.
     """
 
     def __init__(self, problem: Problem, rows: Rows, draws: Draws, state: State, batch_size: int, seed: int):
-        self._given, self._all, self._random = rows, draws, np.random.default_rng(seed)
+        self._all_rows, self._all_draws, self._rng = rows, draws, np.random.default_rng(seed)
         first = rows.take(np.arange(1))
         super().__init__(problem.variant(targets=problem.targets.take(np.arange(1))), first, draws, state, batch_size)
         self.problem = problem
 
     def advance(self, n_draws: int) -> None:
-        state, draws = self.state, self._all
+        state, draws = self.state, self._all_draws
         drawn, left = state.drawn, n_draws
         try:
             while left:
-                for part, rows in self._given.visits(self._random):
-                    index = np.arange(self._given.n_rows)[part]
+                for part, rows in self._all_rows.visits(self._rng):
+                    index = np.arange(self._all_rows.n_rows)[part]
                     weight = None if self.problem.weight is None else self.problem.weight[part]
-                    some = make_draws(rows.n_rows, int(self._random.integers(2**63)), draws.replace, weight)
+                    own_draws = make_draws(rows.n_rows, int(self._rng.integers(2**63)), draws.replace, weight)
                     if weight is not None and not (weight > 0).any():
                         continue
-                    self._show(
-                        rows, self.problem.variant(targets=self.problem.targets.take(index), weight=weight), some
-                    )
-                    state.start_rows(True)
-                    n_now = min(some.n, left)
+                    chunk = self.problem.variant(targets=self.problem.targets.take(index), weight=weight)
+                    self._draw_from(rows, chunk, own_draws)
+                    state.start_rows(same_stream=True)
                     try:
-                        super().advance(n_now)
+                        super().advance(min(own_draws.n, left))
                     finally:
                         drawn, left = drawn + state.drawn, left - state.drawn
                     if not left:

@@ -1,4 +1,4 @@
-"""The state of the descent: all that a later chunk or fit needs to go on as if there had been no pause."""
+"""The state of the descent: all that a later chunk or fit needs in order to continue without a break."""
 
 import math
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ FAR_FROM_ORIGIN = 4.0
 mean would be most of ‖x‖², and of the steps."""
 
 FAR_FROM_SEEN = 100.0
-"""Other rows count as near if their mean ‖x‖², and the squared distance to them, are within this factor."""
+"""Rows are near if the larger mean ‖x‖² and the squared distance are at most so many times the smaller mean ‖x‖²."""
 
 
 @dataclass
@@ -36,10 +36,9 @@ class State:
     ‖x‖², which is also the square of the constant feature whose weight is the intercept. `shift` is subtracted from
     every row, the same for all chunks of a stream. `rows_seen` and `weight_sum` count this fit, or all chunks.
 
-    If steps are `capped`, none is longer than the curvature of the loss allows. Otherwise, if subgradients grow with
-    the scores, a long row would move W further and further away; else a row in other units would undo what all others
-    have achieved. `bounded` says that V is the sum of the gradients counted in ``memory.totals``, as the lower bound
-    needs.
+    If steps are `capped`, none is longer than the curvature of the loss allows. Without the cap, a long row would make
+    W diverge if subgradients grow with the scores, and otherwise a row in other units would undo the progress of all
+    others. `bounded` says that V is the sum of the gradients counted in ``memory.totals``, as the lower bound needs.
     """
 
     loss: str
@@ -64,20 +63,19 @@ class State:
         sample, weight = rows.take(index), None if problem.weight is None else problem.weight[index]
         shift = rows.pilot(problem.weight, FAR_FROM_ORIGIN, lasting=others_follow) if problem.fit_intercept else None
         sample = sample if shift is None else sample.shifted(shift)
+        offset, offsets, capped = schedule.offset, np.empty(0), schedule.offset is None
         with np.errstate(over="ignore"):  # numbers too large are refused later, with advice to scale
-            if schedule.offset is None:
-                sample, weight = in_usual_units(sample, weight)
+            if capped:
+                sample, weight = drop_other_units(sample, weight)
             unit = float(sample.mean_square(weight).sum())
-            offset = warm_offset(problem, unit) if schedule.offset is None else schedule.offset
-            offsets = own_offsets(problem, sample, weight, draws.n) if schedule.offset is None else np.empty(0)
+            if offset is None:
+                offset, offsets = warm_offset(problem, unit), own_offsets(problem, sample, weight, draws.n)
         k = problem.n_outputs
         table = np.zeros(rows.n_features * width(k) * (2 if schedule.average else 1), dtype=rows.dtype)
         totals = np.zeros(kernel.N_TOTALS)
         memory = kernel.Memory(table, offsets, np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k), totals)
-        rule = intercept_rule(problem)
-        capped = schedule.offset is None
-        given = (problem.loss.name, problem.alpha, offset, schedule.average, rule, shift, memory)
-        return cls(*given, unit=unit, capped=capped)
+        rule, loss = intercept_rule(problem), problem.loss.name
+        return cls(loss, problem.alpha, offset, schedule.average, rule, shift, memory, unit=unit, capped=capped)
 
     def fits(self, problem: Problem, schedule: Schedule) -> bool:
         """Whether the descent can go on with this problem."""
@@ -89,13 +87,13 @@ class State:
         )
 
     def is_near(self, other: Self) -> bool:
-        """Whether the first rows of another state are of about the same size and place as those of this one.
+        """Whether the first rows of both states are of about the same size and location.
 
         If not, W is wrong by orders of magnitude, and steps are too short by now to correct it.
         """
-        near, there = (0.0 if one.shift is None else one.shift.astype(np.float64) for one in (self, other))
-        most = FAR_FROM_SEEN * min(self.unit, other.unit)
-        return max(self.unit, other.unit, float(np.sum(np.square(near - there)))) <= most
+        here, there = (0.0 if state.shift is None else state.shift.astype(np.float64) for state in (self, other))
+        limit = FAR_FROM_SEEN * min(self.unit, other.unit)
+        return max(self.unit, other.unit, float(np.sum(np.square(here - there)))) <= limit
 
     @property
     def n_outputs(self) -> int:
@@ -121,10 +119,10 @@ class State:
         """V and, beside it, U: the rows of the table, one per feature."""
         return self.memory.table.reshape(-1, width(self.n_outputs) * (2 if self.average else 1))
 
-    def start_rows(self, more: bool) -> None:
-        """From now on rows are drawn from others: more of the same stream if `more`, else those of another fit."""
+    def start_rows(self, *, same_stream: bool) -> None:
+        """Draw from other rows from now on: the next of the same stream, or those of another fit."""
         self.memory.totals[kernel.DRAWN] = 0
-        if not more:
+        if not same_stream:
             self.rows_seen = self.weight_sum = 0.0
             self.bounded = self.bounded and self.t == 0  # tangents at other rows are no bound for these
 
@@ -153,7 +151,7 @@ class State:
         self.alpha, self.bounded = alpha, False
 
     def parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """W (n_features, n_outputs) and b of the rows as given: the average, or the last iterate without one."""
+        """W (n_features, n_outputs) and b for rows without the shift: the average, or else the last iterate."""
         k, totals, wide, memory = self.n_outputs, self.memory.totals, self.wide, self.memory
         V, as_feature = wide[:, :k], self.intercept == kernel.AS_FEATURE
         with np.errstate(invalid="ignore", over="ignore"):  # the caller checks that the result is finite
@@ -234,7 +232,7 @@ def own_offsets(problem: Problem, sample: Rows, weight: np.ndarray | None, n_row
     return np.asarray(square * warm_offset(problem, float(np.count_nonzero(square))))
 
 
-def in_usual_units(sample: Rows, weight: np.ndarray | None) -> tuple[Rows, np.ndarray | None]:
+def drop_other_units(sample: Rows, weight: np.ndarray | None) -> tuple[Rows, np.ndarray | None]:
     """The sample without rows in other units: a single one would make the steps on all others too short."""
     kept = np.flatnonzero(~in_other_units(sample, sample))
     if len(kept) in (0, sample.n_rows):
