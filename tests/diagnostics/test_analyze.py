@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris, make_moons
 from manyclass import analyze
 from manyclass.diagnostics import condition_number, effective_dimension, response_correlation
 from manyclass.diagnostics.analysis import FEWEST
-from manyclass.diagnostics.mistakes import _discriminated
+from manyclass.diagnostics.mistakes import _discriminant_analysis
 from manyclass.diagnostics.report import Trial
 
 
@@ -246,7 +246,7 @@ def test_as_many_axes_as_predictions_have_tell_classes_apart_as_all_do(rng):
     codes = rng.integers(30, size=400)
     F = rng.standard_normal((30, 4))[codes] + 0.5 * rng.standard_normal((400, 4))
     axes = np.linalg.qr(rng.standard_normal((30, 4)))[0]
-    few, all_of_them = (_discriminated(G[300:], G[:300], codes[:300], 30) for G in (F, F @ axes.T + 3.0))
+    few, all_of_them = (_discriminant_analysis(G[300:], G[:300], codes[:300], 30) for G in (F, F @ axes.T + 3.0))
     assert_array_equal(few, all_of_them)
     assert 0.01 < np.mean(few != codes[300:]) < 0.5
 

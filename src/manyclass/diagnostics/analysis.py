@@ -27,20 +27,20 @@ from manyclass.features import RandomFourierFeatures, TableEncoder, ThermometerE
 from manyclass.fit.held_out import folds_by_content
 
 FLOPS = 1e10
-"""Of the Gram matrix that the spectrum is taken from: a second or so."""
+"""Of the Gram matrix that the spectrum is computed from: a second or so."""
 CELLS, RESPONSES = 1e8, 1e7
-"""Numbers that the sample of the spectrum may hold, and entries of its responses."""
+"""Most values of the sample that the spectrum is computed from, and of its responses."""
 ALPHAS = (1e-2, 1e-4, 1e-6)
 FAR, DIFFERENT = 10.0, 100.0
 """Standard deviations from which a mean is far, and the factor from the median size at which a column is different."""
 TRIAL_ROWS, TRIAL_CELLS, TRIAL_CLASSES, FEWEST = 2000, 3e6, 200, 60
-"""Most rows, numbers and classes that a trial is made on, and the fewest rows."""
+"""Most rows, values and classes of a trial, and the fewest rows."""
 MOST_STEPS = 5000
-"""That columns are cut into for a trial."""
+"""Most columns of a `ThermometerEncoder` in a trial."""
 SLOW, WORTH_IT = 1.0, 4.0
 """Seconds below which speed decides nothing, and the factor by which another estimator has to be faster."""
 LINKS = ("softmax", "logistic")
-"""Losses that a linear model is begun with."""
+"""Losses of the linear models that may be recommended."""
 
 
 def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = None) -> DataReport:
@@ -117,27 +117,28 @@ def analyze(X: Any, y: Any, *, feature_names: Any = None, label_names: Any = Non
     if n_missing:
         rows, labels = rows.take(index), labels.take(index)
     n_repeated, n_contradicting = _repeated(rows, labels)
-    seen = ranges(rows)
-    density = seen.n_nonzero / (rows.n_rows * rows.n_features)
+    statistics = ranges(rows)
+    density = statistics.n_nonzero / (rows.n_rows * rows.n_features)
     facts = RowFacts(**shape, density=density, n_repeated=n_repeated, n_contradicting=n_contradicting)
-    columns = _columns(rows, seen, names)
+    columns = _columns(rows, statistics, names)
     scaler: Any = None  # to put in front of a model
     if columns.badly_scaled or columns.largest_ratio > DIFFERENT:
         scaler = (StandardScaler() if density > 0.5 else MaxAbsScaler()).set_output(transform="default")
-    spread, mistakes = _correlation(rows, labels, scaler)
+    correlation, mistakes = _correlation(rows, labels, scaler)
     methods = costs(rows, labels)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         trial = _trial(rows, labels)
-    chosen = _recommended(mend, ["TableEncoder"] if of_table else [], scaler, methods, trial)
-    found, name = spread.spectrum, None if scaler is None else type(scaler).__name__
-    free = {alpha: found.effective_dimension(alpha) for alpha in ALPHAS}
-    hard = Hardness(found.n_rows, found.n_components, found.condition_number(), free, spread.tau, name)
-    return DataReport(facts, balance, columns, hard, methods, trial, *chosen, mistakes, spread)
+    recommended = _recommended(mend, ["TableEncoder"] if of_table else [], scaler, methods, trial)
+    spectrum, name = correlation.spectrum, None if scaler is None else type(scaler).__name__
+    free = {alpha: spectrum.effective_dimension(alpha) for alpha in ALPHAS}
+    sizes = spectrum.n_rows, spectrum.n_components, spectrum.condition_number()
+    hardness = Hardness(*sizes, free, correlation.tau, name)
+    return DataReport(facts, balance, columns, hardness, methods, trial, *recommended, mistakes, correlation)
 
 
 def _numbers(X: Any, names: Any) -> tuple[Any, Any, dict[str, int]]:
-    """X, or what a `TableEncoder` makes of it; the names of the columns; and what there is to say of a table."""
+    """X, which a `TableEncoder` encodes if it is a mixed table; the names of its columns; fields of `RowFacts`."""
     table = as_table(X) if is_mixed(X) or hasattr(X, "column_names") else None
     if table is None or set(kinds_of(table.schema).values()) == {NUMBER}:
         X, named = in_numbers(X)
@@ -145,8 +146,8 @@ def _numbers(X: Any, names: Any) -> tuple[Any, Any, dict[str, int]]:
         return X, named or _get_feature_names(X) if names is None else names, {}
     encoder = TableEncoder().set_output(transform="default")
     (n_cells, n_rows), X = n_missing(table), encoder.fit_transform(table)
-    found = {"n_table_columns": table.num_columns, "n_missing": n_cells, "n_rows_with_missing": n_rows}
-    return X, encoder.get_feature_names_out(names), found
+    of_table = {"n_table_columns": table.num_columns, "n_missing": n_cells, "n_rows_with_missing": n_rows}
+    return X, encoder.get_feature_names_out(names), of_table
 
 
 def _encoded(rows: Rows, y: Any) -> Labels:
@@ -174,7 +175,7 @@ def _balance(labels: Labels, names: Any) -> LabelFacts:
 
 
 def _repeated(rows: Rows, labels: Labels) -> tuple[int, int]:
-    """Rows that equal another, and those of them that equal one with another label."""
+    """The number of rows that equal another, and of those that equal one with another label."""
     _, group, size = np.unique(row_keys(rows), return_inverse=True, return_counts=True)
     label = to_numpy(labels.guide)
     if label.ndim == 2:
@@ -184,25 +185,22 @@ def _repeated(rows: Rows, labels: Labels) -> tuple[int, int]:
     return int(size[size > 1].sum()), int(size[n_labels > 1].sum())
 
 
-def _columns(rows: Rows, found: Ranges, names: Any) -> ColumnFacts:
-    named = np.arange(rows.n_features) if names is None else np.asarray(names)
-    varies = found.maximum > found.minimum
-    deviation = np.where(varies, found.deviation, 1.0)
-    seen: dict[int, int] = {}
-    keys = column_keys(rows)
-    repeated = [seen.setdefault(int(key), place) != place for place, key in enumerate(keys)]
-    sizes = found.sizes[varies & (found.sizes > 0)]
+def _columns(rows: Rows, statistics: Ranges, names: Any) -> ColumnFacts:
+    names = np.arange(rows.n_features) if names is None else np.asarray(names)
+    varies = statistics.maximum > statistics.minimum
+    deviation = np.where(varies, statistics.deviation, 1.0)
+    first_of: dict[int, int] = {}
+    repeated = [first_of.setdefault(int(key), place) != place for place, key in enumerate(column_keys(rows))]
+    sizes = statistics.sizes[varies & (statistics.sizes > 0)]
     different = varies & False
     if len(sizes):
-        relative = found.sizes / np.median(sizes)
+        relative = statistics.sizes / np.median(sizes)
         different = varies & ((relative > DIFFERENT) | (relative < 1.0 / DIFFERENT))
-    return ColumnFacts(
-        tuple(named[~varies].tolist()),
-        tuple(named[varies & np.array(repeated, dtype=bool)].tolist()),
-        tuple(named[varies & (abs(found.mean) > FAR * deviation)].tolist()),
-        tuple(named[different].tolist()),
-        float(sizes.max() / sizes.min()) if len(sizes) else 1.0,
-    )
+    is_far = abs(statistics.mean) > FAR * deviation
+    masks = (~varies, varies & np.array(repeated, dtype=bool), varies & is_far, different)
+    constant, duplicated, far, badly_scaled = (tuple(names[mask].tolist()) for mask in masks)
+    largest_ratio = float(sizes.max() / sizes.min()) if len(sizes) else 1.0
+    return ColumnFacts(constant, duplicated, far, badly_scaled, largest_ratio)
 
 
 def _drawn(rows: Rows, labels: Labels, n_rows: int) -> tuple[Rows, Labels]:
@@ -221,12 +219,12 @@ def _correlation(rows: Rows, labels: Labels, scaler: Any) -> tuple[ResponseCorre
     values = sample.occurring()[0].dense()
     values = values if values.shape[1] else np.zeros((sample.n_rows, 1), values.dtype)
     values = values if scaler is None else scaler.fit_transform(values)
-    found = response_correlation(values, to_numpy(part.guide))
-    return found, left_out(found, as_rows(values), part)
+    correlation = response_correlation(values, to_numpy(part.guide))
+    return correlation, left_out(correlation, as_rows(values), part)
 
 
 def _trial(rows: Rows, labels: Labels) -> Trial | None:
-    """Each model on two thirds of a sample, judged by the rest."""
+    """Errors of models that are fitted to two thirds of a sample, on the other third."""
     few = int(min(TRIAL_ROWS, TRIAL_CELLS / rows.n_features, rows.n_rows))
     if not rows.can_be_centred or labels.codes is None or few < FEWEST or labels.n_classes > TRIAL_CLASSES:
         return None
@@ -238,10 +236,10 @@ def _trial(rows: Rows, labels: Labels) -> Trial | None:
         return None
     linear, encoder = GLMClassifier(alpha=1e-3, tol=1e-2, max_iter=100), ThermometerEncoder()
     generated = StagewiseClassifier(RandomFourierFeatures(), n_components=1024, block_size=512)
-    models = [make_pipeline(StandardScaler(), one) for one in (linear, generated)]
+    models = [make_pipeline(StandardScaler(), model) for model in (linear, generated)]
     if encoder.n_bins * X.shape[1] <= MOST_STEPS and np.ptp(X[learn], axis=0).any():
         models.append(make_pipeline(encoder, clone(linear)))
-    wrong = np.array([one.fit(X[learn], codes[learn]).predict(X[judge]) != codes[judge] for one in models])
+    wrong = np.array([model.fit(X[learn], codes[learn]).predict(X[judge]) != codes[judge] for model in models])
     differing = tuple(np.mean(wrong[1:] != wrong[0], axis=1).tolist())
     stepped = float(wrong[2].mean()) if len(wrong) > 2 else None
     return Trial(len(learn), len(judge), float(wrong[0].mean()), float(wrong[1].mean()), stepped, differing)
@@ -250,13 +248,10 @@ def _trial(rows: Rows, labels: Labels) -> Trial | None:
 def _recommended(
     mend: str, front: list[str], scaler: Any, methods: tuple[Cost, ...], trial: Trial | None
 ) -> tuple[str, str]:
-    """A class and the sentence for it."""
-    fitting: dict[str, Cost] = {}
-    for one in methods:
-        if one.fits:
-            fitting.setdefault(one.estimator, one)
-    linear = next((one for one in methods if one.estimator == "GLMClassifier" and one.loss in LINKS and one.fits), None)
-    dual = fitting.get("SDCAClassifier")
+    """The class to begin with, and the sentence that recommends it."""
+    affordable = [cost for cost in methods if cost.fits]
+    linear = next((cost for cost in affordable if cost.estimator == "GLMClassifier" and cost.loss in LINKS), None)
+    dual = next((cost for cost in affordable if cost.estimator == "SDCAClassifier"), None)
     scaling = [] if scaler is None or front else [type(scaler).__name__]
     if trial is not None and trial.steps_serve and linear is not None:
         name, scaling = "GLMClassifier", ["ThermometerEncoder"]
@@ -264,7 +259,7 @@ def _recommended(
             f"of columns in steps it made {100 * (trial.stepped_error or 0.0):.1f} % errors where one of the columns "
             f"themselves made {100 * trial.linear_error:.1f} %"
         )
-    elif trial is not None and trial.gains and "StagewiseClassifier" in fitting:
+    elif trial is not None and trial.gains and any(cost.estimator == "StagewiseClassifier" for cost in affordable):
         name = "StagewiseClassifier"
         why = (
             f"generated features made {100 * trial.generated_error:.1f} % errors where a linear model made "

@@ -102,8 +102,8 @@ def response_correlation(
     >>> from sklearn.preprocessing import scale
     >>> from manyclass.diagnostics import response_correlation
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> found = response_correlation(scale(X), y)
-    >>> bool(0 < found.rho_squared.sum() < 1)  # R² of least squares
+    >>> correlation = response_correlation(scale(X), y)
+    >>> bool(0 < correlation.rho_squared.sum() < 1)  # R² of least squares
     True
     """
     if y is None:
@@ -117,6 +117,6 @@ def response_correlation(
     if unit_variance:
         scale = np.sqrt(np.mean(Y**2, axis=0))
         Y = Y / np.where(scale > 0, scale, 1.0)
-    found = spectrum(X, center=center, n_components=n_components, random_state=random_state)
+    decomposition = spectrum(X, center=center, n_components=n_components, random_state=random_state)
     centred = rows.shifted(rows.mean()) if center else rows
-    return ResponseCorrelation(found, found.components @ centred.rmatmat(Y) / rows.n_rows)
+    return ResponseCorrelation(decomposition, decomposition.components @ centred.rmatmat(Y) / rows.n_rows)

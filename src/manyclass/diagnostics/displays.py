@@ -14,7 +14,7 @@ D = TypeVar("D")
 
 
 def new_axes(n: int = 1) -> Any:
-    """Those of a new figure, side by side; matplotlib is imported here and nowhere else."""
+    """The axes of a new figure, side by side; matplotlib is imported here and nowhere else."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -156,17 +156,15 @@ class ResponseCorrelationDisplay:
         self
         """
         ax = new_axes() if ax is None else ax
-        found = self.correlation
-        bound = found.boundedness
-        variance = np.broadcast_to(found.eigenvalues[:, None] ** 2, bound.shape)
-        seen = bound > 0
-        self.points_ = ax.scatter(
-            np.log10(variance[seen]), np.log10(bound[seen]), **{"s": 12, "label": self.name, **points}
-        )
-        if show_tau and found.tau > 0:
-            ax.axhline(np.log10(found.tau), color="gray", linewidth=0.8, zorder=0)
+        bound, tau = self.correlation.boundedness, self.correlation.tau
+        squares = np.broadcast_to(self.correlation.eigenvalues[:, None] ** 2, bound.shape)
+        positive = bound > 0
+        options = {"s": 12, "label": self.name, **points}
+        self.points_ = ax.scatter(np.log10(squares[positive]), np.log10(bound[positive]), **options)
+        if show_tau and tau > 0:
+            ax.axhline(np.log10(tau), color="gray", linewidth=0.8, zorder=0)
             ax.annotate(
-                f"τ = {found.tau:.3g}", (0.98, np.log10(found.tau)), xycoords=("axes fraction", "data"),
+                f"τ = {tau:.3g}", (0.98, np.log10(tau)), xycoords=("axes fraction", "data"),
                 xytext=(0, 3), textcoords="offset points", ha="right",
             )  # fmt: skip
         ax.margins(y=0.1)
@@ -223,7 +221,7 @@ class ConvergenceDisplay:
         -------
         ConvergenceDisplay
         """
-        return cls({name: fitted.history_ for name, fitted in estimators.items()}, optimum=optimum).plot(ax, x=x, y=y)
+        return cls({name: model.history_ for name, model in estimators.items()}, optimum=optimum).plot(ax, x=x, y=y)
 
     def plot(self, ax: Any = None, *, x: str = "n_passes", y: str = "duality_gap", **line: Any) -> Self:
         """Draw one line for each history.
@@ -246,15 +244,15 @@ class ConvergenceDisplay:
         ax = new_axes() if ax is None else ax
         self.lines_ = []
         for name, history in self.histories.items():
-            along, values = (_recorded(name, history, *asked) for asked in (("x", x), ("y", y)))
+            along, values = (_recorded(name, history, axis, field) for axis, field in (("x", x), ("y", y)))
             label = y
             if self.optimum is not None and y in ("objective", "primal", "dual"):
                 values = self.optimum - values if y == "dual" else values - self.optimum
                 label = f"{y} − optimum" if y != "dual" else "optimum − dual"
-            # What rounding left at or below 0 has no place on a log scale.
-            seen = values > 0
-            given = {"label": name if seen.any() else None, **_marked(seen.sum()), **line}
-            self.lines_ += ax.plot(along, np.where(seen, values, np.nan), **given)
+            # Values that rounding left at or below 0 have no place on a log scale.
+            positive = values > 0
+            options = {"label": name if positive.any() else None, **_marked(positive.sum()), **line}
+            self.lines_ += ax.plot(along, np.where(positive, values, np.nan), **options)
         ax.set(xlabel={"n_passes": "passes"}.get(x, x), ylabel=label if self.histories else y, yscale="log")
         return _finish(
             self, ax, *(None if line.get_label().startswith("_") else line.get_label() for line in self.lines_)
@@ -262,7 +260,7 @@ class ConvergenceDisplay:
 
 
 class PathDisplay:
-    """What a search along penalties found: scores, or coefficients, over alpha.
+    """The path of a search for a penalty: scores, or coefficients, over alpha.
 
     Parameters
     ----------
@@ -292,7 +290,7 @@ class PathDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, name: str | None = None, ax: Any = None, kind: str = "scores") -> Self:
-        """Plot what a fitted `GLMClassifierCV` has tried.
+        """Plot the path of a fitted `GLMClassifierCV`.
 
         Parameters
         ----------
@@ -307,20 +305,19 @@ class PathDisplay:
         Raises
         ------
         ValueError
-            If the estimator holds no such search.
+            If the estimator has no scores of a path.
         """
         check_is_fitted(estimator)
-        tried: Any = getattr(estimator, "alphas_", None)
-        judged: Any = getattr(estimator, "scores_", None)
-        if tried is None or np.ndim(judged) < 2 or np.shape(judged)[1] != len(tried):
-            kind_of = type(estimator).__name__
-            raise ValueError(f"{kind_of} holds no scores of a path of penalties; give a fitted GLMClassifierCV.")
+        alphas: Any = getattr(estimator, "alphas_", None)
+        scores: Any = getattr(estimator, "scores_", None)
+        if alphas is None or np.ndim(scores) < 2 or np.shape(scores)[1] != len(alphas):
+            owner = type(estimator).__name__
+            raise ValueError(f"{owner} holds no scores of a path of penalties; give a fitted GLMClassifierCV.")
         coefs = getattr(estimator, "coefs_paths_", None)
-        found = cls(tried, judged, coefs=coefs, alpha=estimator.alpha_, name=name)
-        return found.plot(ax, kind=kind)
+        return cls(alphas, scores, coefs=coefs, alpha=estimator.alpha_, name=name).plot(ax, kind=kind)
 
     def plot(self, ax: Any = None, *, kind: str = "scores", output: int = 0, **line: Any) -> Self:
-        """Draw one of both.
+        """Draw the scores or the coefficients.
 
         Parameters
         ----------
@@ -329,7 +326,7 @@ class PathDisplay:
             Mean scores with a standard error of the folds around them; or the coefficients of one output, as the mean
             of the folds.
         output : int
-            Whose coefficients.
+            The output whose coefficients are drawn.
         **line
             For ``ax.plot``.
 
@@ -361,18 +358,18 @@ class PathDisplay:
         return _finish(self, ax, self.name if kind == "scores" else None)
 
 
-def _recorded(name: str, history: Sequence[Record], option: str, what: str) -> np.ndarray:
-    """Of all records."""
-    known = [field for field in Record.__dataclass_fields__ if field != "details"]
+def _recorded(name: str, history: Sequence[Record], axis: str, field: str) -> np.ndarray:
+    """The values of a field, or of a detail, of all records."""
+    fields = [name for name in Record.__dataclass_fields__ if name != "details"]
     for record in history:
-        if what not in known and what not in record.details:
-            choices = ", ".join(map(repr, [*known, *record.details]))
-            raise ValueError(f"{option}={what!r} is not recorded in the history of {name}; use one of {choices}.")
-    return np.array([record[what] for record in history], dtype=float)
+        if field not in fields and field not in record.details:
+            choices = ", ".join(map(repr, [*fields, *record.details]))
+            raise ValueError(f"{axis}={field!r} is not recorded in the history of {name}; use one of {choices}.")
+    return np.array([record[field] for record in history], dtype=float)
 
 
 def _marked(n_points: int) -> dict[str, Any]:
-    """A line through one point is not seen, and one through two not told from an axis."""
+    """Options that mark the points of a line that is too short to be seen."""
     return {"marker": "o"} if n_points <= 2 else {}
 
 

@@ -28,12 +28,12 @@ def join(parts: Iterable[Any]) -> Html:
 
 def tag(name: str, *content: Any, **attributes: Any) -> Html:
     """An element; ``class_`` is its class, ``aria_label`` its aria-label, and attributes that are None are left out."""
-    given = (
+    written = (
         f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
-    return Html(f"<{name}{''.join(given)}>{join(content)}</{name}>")
+    return Html(f"<{name}{''.join(written)}>{join(content)}</{name}>")
 
 
 @cache
@@ -101,8 +101,8 @@ def table(caption: str, names: Sequence[str], rows: Sequence[Sequence[Any]], wor
 
 
 def document(title: str, subtitle: str, *parts: Any) -> str:
-    found = re.findall(r'<h2 id="([^"]*)">(.*?)</h2>', "".join(parts))
-    links = (tag("a", Html(text), href=f"#{name}") for name, text in found)
+    headings = re.findall(r'<h2 id="([^"]*)">(.*?)</h2>', "".join(parts))
+    links = (tag("a", Html(text), href=f"#{name}") for name, text in headings)
     head = (
         Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
         Html('<meta name="color-scheme" content="light dark">'),

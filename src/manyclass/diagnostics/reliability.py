@@ -12,9 +12,9 @@ BINS = 10
 
 @dataclass
 class Reliability:
-    """Probabilities in bins of equal width, and how often what they are of came true.
+    """A reliability diagram: probabilities in bins of equal width, and how often the predicted events occurred.
 
-    Of each bin: predictions, the sum of their probabilities, and how many of them came true.
+    Of each bin: the number of predictions, the sum of their probabilities, and how many of them came true.
     """
 
     counts: np.ndarray = field(default_factory=lambda: np.zeros(BINS))
@@ -22,21 +22,21 @@ class Reliability:
     true: np.ndarray = field(default_factory=lambda: np.zeros(BINS))
 
     def add(self, probabilities: np.ndarray, true: np.ndarray) -> None:
-        """Some more, each with whether it came true."""
+        """Add predictions, each with whether it came true."""
         probabilities = probabilities.ravel()
-        place = np.minimum((probabilities * BINS).astype(np.int64), BINS - 1)
-        for held, weight in ((self.counts, None), (self.stated, probabilities), (self.true, true.ravel())):
-            held += np.bincount(place, weight, BINS)
+        bins = np.minimum((probabilities * BINS).astype(np.int64), BINS - 1)
+        for sums, weight in ((self.counts, None), (self.stated, probabilities), (self.true, true.ravel())):
+            sums += np.bincount(bins, weight, BINS)
 
     @property
     def error(self) -> float:
-        """The expected calibration error: the mean distance of what is stated and what came true, bin by bin."""
+        """The expected calibration error: Σ_b n_b |mean probability − share that came true| / Σ_b n_b."""
         return float(np.abs(self.stated - self.true).sum() / max(self.counts.sum(), 1))
 
     def rows(self) -> list[tuple[float, float, int]]:
         """(mean probability, share that came true, predictions) of the bins that are not empty."""
-        seen = np.flatnonzero(self.counts)
-        return [(self.stated[b] / self.counts[b], self.true[b] / self.counts[b], int(self.counts[b])) for b in seen]
+        filled = np.flatnonzero(self.counts)
+        return [(self.stated[b] / self.counts[b], self.true[b] / self.counts[b], int(self.counts[b])) for b in filled]
 
     def picture(self, what: str) -> Html:
         """Share that came true over what was stated; `what` is what the probabilities are of."""

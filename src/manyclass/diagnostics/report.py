@@ -23,7 +23,7 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class RowFacts:
-    """The matrix X: its size, and which of its rows are of no or of doubtful use."""
+    """The matrix X: its size, and rows that are incomplete, repeated or contradicting."""
 
     n_rows: int
     n_features: int
@@ -39,7 +39,7 @@ class RowFacts:
 
 @dataclass(frozen=True)
 class LabelFacts:
-    """How many rows each class, or label of several, has."""
+    """The classes, or the labels of an indicator matrix, and the number of rows of each."""
 
     multilabel: bool
     classes: tuple[Any, ...]
@@ -51,7 +51,7 @@ class LabelFacts:
 
     @property
     def nouns(self) -> tuple[str, str]:
-        """What one is called, and several."""
+        """What to call one of `classes`, and several."""
         return ("label", "labels") if self.multilabel else ("class", "classes")
 
     def _at(self, place: int) -> str:
@@ -68,7 +68,7 @@ class LabelFacts:
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """Columns, by number or name, that are of no use or hard on a solver."""
+    """Columns, by number or name, that are useless or slow down a solver."""
 
     constant: tuple[Any, ...]
     duplicated: tuple[Any, ...]  # each equals a column before it
@@ -79,7 +79,7 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class Hardness:
-    """What the eigenvalues of the covariance say, from `n_rows` rows."""
+    """How hard the data are to fit, from the eigenvalues of the covariance of `n_rows` rows."""
 
     n_rows: int
     rank: int  # directions in which those rows vary
@@ -173,7 +173,7 @@ class DataReport:
 
     @property
     def of_scaled(self) -> str:
-        """What columns the spectrum and `mistakes` are of, where these are not the columns as given."""
+        """The scaler in front of the spectrum and `mistakes`, in words; empty without one."""
         scaler = None if self.hardness is None else self.hardness.scaler
         return "" if scaler is None else f" behind a {scaler}"
 
@@ -184,11 +184,11 @@ class DataReport:
         -------
         dict
         """
-        held = {name: value for name, value in vars(self).items() if name != "correlation"}
-        found = {name: plain(asdict(v) if hasattr(v, "__dataclass_fields__") else v) for name, v in held.items()}
-        found["methods"] = [plain(asdict(one)) for one in self.methods]
-        found["eigenvalues"] = [] if self.spectrum is None else self.spectrum.eigenvalues.tolist()
-        return found
+        fields = {name: value for name, value in vars(self).items() if name != "correlation"}
+        content = {name: plain(asdict(v) if hasattr(v, "__dataclass_fields__") else v) for name, v in fields.items()}
+        content["methods"] = [plain(asdict(cost)) for cost in self.methods]
+        content["eigenvalues"] = [] if self.spectrum is None else self.spectrum.eigenvalues.tolist()
+        return content
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the eigenvalues and the number of rows of each class, the most frequent first.
@@ -250,7 +250,7 @@ class DataReport:
     def _parts(self) -> list[Html]:
         return parts(self, list(self._sections()))
 
-    # -- in words -------------------------------------------------------------------------------------------------
+    # -- as text --------------------------------------------------------------------------------------------------
 
     def _sections(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         yield "rows", self._about_rows()
@@ -301,8 +301,8 @@ class DataReport:
         ][: 1 + (rows.n_rows_with_missing < rows.n_rows)]
         if rows.n_missing:
             cells, among = counted(rows.n_missing, "cell"), counted(rows.n_rows_with_missing, "row")
-            told = f"{cells} (or infinite, or too large) in {among}, left out below"
-            facts.append(("missing", f"{cells} in {among}" if encoded else told))
+            left_out = f"{cells} (or infinite, or too large) in {among}, left out below"
+            facts.append(("missing", f"{cells} in {among}" if encoded else left_out))
         for name, n, others in (
             ("repeated", rows.n_repeated, "another"),
             ("contradicting", rows.n_contradicting, "one with another label"),
@@ -310,37 +310,37 @@ class DataReport:
             facts.append((name, f"{counted(n, 'row')} {'equals' if n == 1 else 'equal'} {others}"))
         return facts
 
-    def _about_hardness(self, hard: Hardness) -> tuple[str, list[tuple[str, str]]]:
-        whole = hard.n_rows == self.rows.n_rows
-        source = "all rows" if whole else f"{hard.n_rows:,} rows"
-        rank = hard.rank if whole else f"{hard.rank:,} or more"
-        free = ", ".join(f"{value:.3g} at alpha={alpha:g}" for alpha, value in hard.effective_dimension.items())
+    def _about_hardness(self, hardness: Hardness) -> tuple[str, list[tuple[str, str]]]:
+        whole = hardness.n_rows == self.rows.n_rows
+        source = "all rows" if whole else f"{hardness.n_rows:,} rows"
+        rank = hardness.rank if whole else f"{hardness.rank:,} or more"
+        free = ", ".join(f"{value:.3g} at alpha={alpha:g}" for alpha, value in hardness.effective_dimension.items())
         return f"spectrum{self.of_scaled}, from {source}", [
             ("rank", str(rank)),
-            ("condition number", f"{hard.condition_number:.3g}"),
+            ("condition number", f"{hardness.condition_number:.3g}"),
             ("effective dimension", free),
-            ("tau", f"{hard.tau:.3g}"),
+            ("tau", f"{hardness.tau:.3g}"),
         ]
 
-    def _about_mistakes(self, found: Mistakes) -> tuple[str, list[tuple[str, str]]]:
+    def _about_mistakes(self, mistakes: Mistakes) -> tuple[str, list[tuple[str, str]]]:
         names = [shown(name) for name in self.labels.classes]
         worst = (
-            f"{names[place]} ({100 * found.missed[place] / found.rows[place]:.0f} %)"
-            for place in found.worst()[:SHOWN]
-            if found.missed[place]
+            f"{names[place]} ({100 * mistakes.missed[place] / mistakes.rows[place]:.0f} %)"
+            for place in mistakes.worst()[:SHOWN]
+            if mistakes.missed[place]
         )
-        facts = [("errors", f"{100 * found.error:.3g} %"), ("missed the most", ", ".join(worst) or "none")]
-        if found.pairs:
-            pairs = (f"{names[true]} for {names[told]} ({n})" for true, told, n in found.pairs[:SHOWN])
+        facts = [("errors", f"{100 * mistakes.error:.3g} %"), ("missed the most", ", ".join(worst) or "none")]
+        if mistakes.pairs:
+            pairs = (f"{names[true]} for {names[predicted]} ({n})" for true, predicted, n in mistakes.pairs[:SHOWN])
             facts.append(("confused", "taken " + ", ".join(pairs)))
-        return f"a linear model{self.of_scaled}, {found.n_rows:,} rows left out a tenth at a time", facts
+        return f"a linear model{self.of_scaled}, {mistakes.n_rows:,} rows left out a tenth at a time", facts
 
     def costs_table(self) -> list[tuple[str, ...]]:
         """Names of columns, and a row for each method."""
         table: list[tuple[str, ...]] = [("estimator", "loss", "seconds", "memory", "how")]
-        for one in self.methods:
-            memory = in_bytes(one.memory) + ("" if one.fits else " (too much)")
-            table.append((one.estimator, one.loss, f"{one.seconds:.2g}", memory, one.how))
+        for cost in self.methods:
+            memory = in_bytes(cost.memory) + ("" if cost.fits else " (too much)")
+            table.append((cost.estimator, cost.loss, f"{cost.seconds:.2g}", memory, cost.how))
         return table
 
 

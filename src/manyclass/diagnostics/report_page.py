@@ -22,27 +22,21 @@ NAMED = 30
 """Classes up to which each has a bar with its name."""
 
 
-def parts(report: DataReport, told: Facts) -> list[Html]:
-    """All of the report.
-
-    `told` is what ``print`` shows before the table of costs: rows, classes, columns, and what is known beyond.
-    """
-    general, beyond = told[:3], told[3:]
-    found = [
+def parts(report: DataReport, printed: Facts) -> list[Html]:
+    """The sections of the page; `printed` is what ``print`` shows before the table of costs."""
+    data = (facts(rows, title[:1].upper() + title[1:]) for title, rows in printed)
+    sections = [
         section("Recommendation", tag("p", report.recommendation, class_="advice")),
-        section(
-            "The data",
-            side_by_side(*(facts(rows, title[:1].upper() + title[1:]) for title, rows in [*general, *beyond])),
-        ),
+        section("The data", side_by_side(*data)),
     ]
     if report.correlation is not None and report.spectrum is not None and report.spectrum.n_components:
         pictures = (spectrum_chart(report.spectrum), correlation_chart(report.correlation))
-        found.append(section(f"Spectrum and response{report.of_scaled}", side_by_side(*pictures)))
-    found.append(section("Class balance" if not report.labels.multilabel else "Label balance", balance(report)))
+        sections.append(section(f"Spectrum and response{report.of_scaled}", side_by_side(*pictures)))
+    sections.append(section("Class balance" if not report.labels.multilabel else "Label balance", balance(report)))
     if report.mistakes is not None:
-        found.append(section(f"Worst {report.labels.nouns[1]}", *worst(report, report.mistakes)))
-    found.append(section("Cost of each method", *costs(report)))
-    return found
+        sections.append(section(f"Worst {report.labels.nouns[1]}", *worst(report, report.mistakes)))
+    sections.append(section("Cost of each method", *costs(report)))
+    return sections
 
 
 def spectrum_chart(spectrum: Spectrum) -> Html:
@@ -56,8 +50,8 @@ def spectrum_chart(spectrum: Spectrum) -> Html:
     return figure(chart.drawn(*marks[: 1 + (n <= NAMED)]), caption)
 
 
-def correlation_chart(found: ResponseCorrelation) -> Html:
-    bound, values, tau = found.boundedness.max(axis=1), found.eigenvalues, found.tau
+def correlation_chart(correlation: ResponseCorrelation) -> Html:
+    bound, values, tau = correlation.boundedness.max(axis=1), correlation.eigenvalues, correlation.tau
     place = np.union1d(thinned(len(bound)), np.argmax(bound))
     place = place[bound[place] > 0]
     alt = f"How much the classes depend on each direction for its size: at most tau, which is {tau:.3g}."
@@ -89,53 +83,53 @@ def balance(report: DataReport) -> Html:
     return side_by_side(figure(chart.drawn(chart.bars(edges[:-1], edges[1:], counts[edges[:-1]])), alt), listed)
 
 
-def worst(report: DataReport, found: Mistakes) -> list[Html]:
-    """The classes that are hard to tell, and what they are taken for."""
+def worst(report: DataReport, mistakes: Mistakes) -> list[Html]:
+    """The classes with the most errors, and what they are taken for."""
     names, noun = [shown(name) for name in report.labels.classes], report.labels.nouns[0]
-    n_rows = found.n_rows if report.hardness is None else report.hardness.n_rows
+    n_rows = mistakes.n_rows if report.hardness is None else report.hardness.n_rows
     note = (
-        f"A linear model{report.of_scaled}, of {n_rows:,} rows (least squares), judged by {found.n_rows:,} of them, "
-        f"a tenth at a time left out of it: {100 * found.error:.3g} % errors."
+        f"A linear model{report.of_scaled}, of {n_rows:,} rows (least squares), judged by {mistakes.n_rows:,} of them, "
+        f"a tenth at a time left out of it: {100 * mistakes.error:.3g} % errors."
     )
-    tables = side_by_side(mistakes_by_class(found, names, noun), pairs_of_classes(found, names))
+    tables = side_by_side(mistakes_by_class(mistakes, names, noun), pairs_of_classes(mistakes, names))
     return [tag("p", note, class_="note"), tables]
 
 
-def mistakes_by_class(found: Mistakes, names: Sequence[str], noun: str, **also: Sequence[float]) -> Html:
-    """The classes whose rows are missed the most, the worst first, and what is `also` known of each."""
+def mistakes_by_class(mistakes: Mistakes, names: Sequence[str], noun: str, **scores: Sequence[float]) -> Html:
+    """The classes by their share of missed rows, the worst first, with other `scores` of each."""
     rows = []
-    only_taken = [place for place, n in enumerate(found.rows) if not n and found.added[place]]
-    for place in [*found.worst(), *only_taken]:
-        share = found.missed[place] / max(found.rows[place], 1)
-        figures = (f"{found.rows[place]:,}", f"{found.added[place]:,}", *(f"{of[place]:.3f}" for of in also.values()))
+    without_rows = [place for place, n in enumerate(mistakes.rows) if not n and mistakes.added[place]]
+    for place in [*mistakes.worst(), *without_rows]:
+        n, share = mistakes.rows[place], mistakes.missed[place] / max(mistakes.rows[place], 1)
+        figures = (f"{n:,}", f"{mistakes.added[place]:,}", *(f"{score[place]:.3f}" for score in scores.values()))
         rows.append((names[place], bar(share, f"{100 * share:.1f} %"), *figures))
     caption = f"Share of the rows of a {noun} that are not recognised, the worst first"
-    return table(caption, (noun, "missed", "rows", "others taken for it", *also), rows)
+    return table(caption, (noun, "missed", "rows", "others taken for it", *scores), rows)
 
 
-def pairs_of_classes(found: Mistakes, names: Sequence[str]) -> Html | None:
-    """What is most often taken for what; None where nothing is."""
-    if not found.pairs:
+def pairs_of_classes(mistakes: Mistakes, names: Sequence[str]) -> Html | None:
+    """The pairs of classes that are most often confused; None if there are none."""
+    if not mistakes.pairs:
         return None
-    largest = found.pairs[0][2]
+    largest = mistakes.pairs[0][2]
     rows = [
-        (names[true], names[told], bar(n / largest, f"{n:,}"), f"{100 * n / found.rows[true]:.1f} %")
-        for true, told, n in found.pairs
+        (names[true], names[predicted], bar(n / largest, f"{n:,}"), f"{100 * n / mistakes.rows[true]:.1f} %")
+        for true, predicted, n in mistakes.pairs
     ]
     return table("Most often taken for another", ("class", "taken for", "rows", "of the class"), rows, words=2)
 
 
 def costs(report: DataReport) -> list[Html]:
-    """Seconds are compared on a log scale: they differ by powers of ten."""
-    seconds = np.array([one.seconds for one in report.methods])
+    """The table of costs; its bars are on a log scale, as seconds differ by powers of ten."""
+    seconds = np.array([cost.seconds for cost in report.methods])
     rows: list[tuple[Any, ...]] = []
-    for estimator, loss, told, memory, how in report.costs_table()[1:]:
+    for estimator, loss, text, memory, how in report.costs_table()[1:]:
         share = np.log(2 * seconds[len(rows)] / seconds.min()) / np.log(2 * seconds.max() / seconds.min())
-        rows.append((estimator, loss, how, bar(share, told), memory))
-    hard = report.hardness
+        rows.append((estimator, loss, how, bar(share, text), memory))
+    hardness = report.hardness
     note = "Seconds and memory are estimates, from the speed of this machine and a small sample; "
     note += "they can be off by a factor of two or more. Bars are on a log scale."
-    if hard is not None and hard.n_rows < report.rows.n_rows:
-        note += f" The spectrum is of {hard.n_rows:,} rows drawn at random."
+    if hardness is not None and hardness.n_rows < report.rows.n_rows:
+        note += f" The spectrum is of {hardness.n_rows:,} rows drawn at random."
     names = ("estimator", "loss", "how", "seconds", "memory")
     return [table("Estimated for a fit with the defaults", names, rows, words=3), tag("p", note, class_="note")]

@@ -16,7 +16,7 @@ EXACT_SIZE = 4096
 LEADING = 200
 """Eigenvalues computed for larger X."""
 ROUNDING = 1e-13
-"""Share of the largest eigenvalue below which an eigenvalue is rounding, and its eigenfeature counts as constant."""
+"""Share of the largest eigenvalue up to which an eigenvalue is rounding, and its eigenfeature counts as constant."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Spectrum:
     --------
     >>> import numpy
     >>> from manyclass.diagnostics import spectrum
-    >>> found = spectrum(numpy.array([[2.0, 0], [-2, 0], [0, 1], [0, -1]]))
-    >>> found.eigenvalues.round(6).tolist(), round(float(found.condition_number()), 6)
+    >>> cross = spectrum(numpy.array([[2.0, 0], [-2, 0], [0, 1], [0, -1]]))
+    >>> cross.eigenvalues.round(6).tolist(), round(float(cross.condition_number()), 6)
     ([2.0, 0.5], 4.0)
     """
 
@@ -107,17 +107,17 @@ class Spectrum:
         1.3
         """
         _check_penalty(alpha, "> 0", alpha > 0)
-        known = float(np.sum(self.eigenvalues / (self.eigenvalues + alpha)))
-        others = min(self.n_rows, self.n_features) - self.n_components
-        if self.is_complete or others <= 0:
-            return known
-        rest = max(self.total_variance - float(self.eigenvalues.sum()), 0.0) / others
-        return known + others * rest / (rest + alpha)
+        leading = float(np.sum(self.eigenvalues / (self.eigenvalues + alpha)))
+        n_others = min(self.n_rows, self.n_features) - self.n_components
+        if self.is_complete or n_others <= 0:
+            return leading
+        rest = max(self.total_variance - float(self.eigenvalues.sum()), 0.0) / n_others
+        return leading + n_others * rest / (rest + alpha)
 
 
-def _check_penalty(alpha: float, wanted: str, fits: bool) -> None:
-    if not fits:
-        raise ValueError(f"alpha={alpha!r} must be {wanted}, as a penalty is.")
+def _check_penalty(alpha: float, domain: str, is_inside: bool) -> None:
+    if not is_inside:
+        raise ValueError(f"alpha={alpha!r} must be {domain}, as a penalty is.")
 
 
 def check_matrix(X: Any) -> Rows:
@@ -155,8 +155,8 @@ def spectrum(X: Any, *, n_components: int | None = None, center: bool = True, ra
     --------
     >>> from sklearn.datasets import load_digits
     >>> from manyclass.diagnostics import spectrum
-    >>> found = spectrum(load_digits().data)
-    >>> found.n_components, found.n_features  # three pixels are always 0
+    >>> digits = spectrum(load_digits().data)
+    >>> digits.n_components, digits.n_features  # three pixels are always 0
     (61, 64)
     """
     rows = check_matrix(X)
@@ -164,16 +164,16 @@ def spectrum(X: Any, *, n_components: int | None = None, center: bool = True, ra
         raise ValueError(f"n_components={n_components} must be at least 1; leave it out for the default.")
     mean = rows.mean() if center else np.zeros(rows.n_features)
     smaller = min(rows.n_rows, rows.n_features)
-    wanted = smaller if smaller <= EXACT_SIZE and n_components is None else min(n_components or LEADING, smaller)
+    n_kept = smaller if smaller <= EXACT_SIZE and n_components is None else min(n_components or LEADING, smaller)
     if smaller <= EXACT_SIZE:
         eigenvalues, components = _decompose(rows, mean, center)
         total = float(np.maximum(eigenvalues, 0.0).sum())
     else:
-        eigenvalues, components = _leading(rows.shifted(mean), wanted, random_state)
+        eigenvalues, components = _leading(rows.shifted(mean), n_kept, random_state)
         total = max(float(np.sum(rows.mean_square()) - mean @ mean), 0.0)
     varying = eigenvalues > ROUNDING * max(float(np.max(eigenvalues, initial=0.0)), np.finfo(float).tiny)
-    is_complete = smaller <= EXACT_SIZE and int(varying.sum()) <= wanted
-    eigenvalues, components = eigenvalues[varying][:wanted], components[varying][:wanted]
+    is_complete = smaller <= EXACT_SIZE and int(varying.sum()) <= n_kept
+    eigenvalues, components = eigenvalues[varying][:n_kept], components[varying][:n_kept]
     return Spectrum(eigenvalues, components, total, rows.n_rows, rows.n_features, is_complete)
 
 
