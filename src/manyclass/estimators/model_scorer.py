@@ -38,7 +38,7 @@ class FromScores(LinearClassifier):
         raise TypeError("Scores are not fitted.")
 
 
-def knowing(scorer: Any, classes: Any) -> Any:
+def with_labels(scorer: Any, classes: Any) -> Any:
     """The scorer with all classes as ``labels``, if it takes these: the rows of a fold may lack a class."""
     function = getattr(scorer, "_score_func", None)
     parameters = () if function is None else signature(function).parameters
@@ -55,7 +55,7 @@ def knowing(scorer: Any, classes: Any) -> Any:
 def takes_weights(scorer: Any) -> bool:
     """Whether a scorer accepts sample weights."""
     parameters = signature(scorer._score_func).parameters
-    named = "sample_weight" in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    named = "sample_weight" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     # scikit-learn's area of one class against one refuses them.
     return named and scorer._kwargs.get("multi_class") != "ovo"
 
@@ -81,7 +81,7 @@ class ModelScorer:
                     "place of X; use make_scorer, or sklearn.model_selection.GridSearchCV."
                 )
             scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
-            self._scorer = scorer if owner.multilabel_ else knowing(scorer, owner.classes_)
+            self._scorer = scorer if owner.multilabel_ else with_labels(scorer, owner.classes_)
         if scoring == "neg_log_loss" or getattr(self._scorer, "_response_method", None) == "predict_proba":
             gives_probabilities(owner)
 
@@ -112,19 +112,16 @@ class ModelScorer:
 
     def score(self, Z: Array, truth: np.ndarray, weight: np.ndarray | None) -> Any:
         """The score of some rows: a number, or one for each output."""
-        values = self.values(Z, truth)
-        if values is not None:
-            return np.average(values, axis=0, weights=weight)
-        Z = self.one_column(Z)
-        keep = slice(None) if weight is None else weight > 0
-        y = truth[keep] if truth.ndim == 2 else to_numpy(self.classifier.classes_)[truth[keep]]
-        options = {} if weight is None or not takes_weights(self._scorer) else {"sample_weight": weight[keep]}
-        return float(self._scorer(self.classifier, Z[keep], y, **options))
+        return self.judged(Z, truth, weight)[0]
 
     def judged(self, Z: Array, truth: np.ndarray, weight: np.ndarray | None) -> tuple[Any, np.ndarray | None]:
         """The score, and the scores of the rows of positive weight, if it is a mean of these."""
-        values = self.values(Z, truth)
-        return self.score(Z, truth, weight), values if values is None or weight is None else values[weight > 0]
+        values, keep = self.values(Z, truth), slice(None) if weight is None else weight > 0
+        if values is not None:
+            return np.average(values, axis=0, weights=weight), values[keep]
+        y = truth[keep] if truth.ndim == 2 else to_numpy(self.classifier.classes_)[truth[keep]]
+        options = {} if weight is None or not takes_weights(self._scorer) else {"sample_weight": weight[keep]}
+        return float(self._scorer(self.classifier, self.one_column(Z)[keep], y, **options)), None
 
     def log_likelihood(self, Z: Array, truth: np.ndarray) -> Any:
         """The log likelihood of each row; several labels are summed."""
