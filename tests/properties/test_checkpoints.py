@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score, f1_score, make_scorer
 
 import manyclass
 from manyclass import features
-from manyclass.estimators.fingerprint import _told
+from manyclass.estimators.fingerprint import _described
 from manyclass.fit import CheckpointError, Status
 from tests.covering import in_turn
 from tests.problems import ESTIMATORS, Callback
@@ -285,7 +285,7 @@ class Power:
     ],
 )
 def test_functions_are_told_apart_by_what_they_do(one, same, other):
-    assert _told(one) == _told(same) != _told(other)
+    assert _described(one) == _described(same) != _described(other)
 
 
 def test_seconds_count_from_the_first_start_on(tmp_path):

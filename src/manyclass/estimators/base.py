@@ -40,11 +40,11 @@ NO_TIME = "max_time was over before the first iteration, and nothing was learned
 
 @dataclass(frozen=True)
 class Task:
-    """The input of a fit, once everything has been checked.
+    """The checked input of a fit.
 
-    In the problem, held-out rows have weight 0; `rows` and `weight` are those given, of all rows. `saved` is the
-    `Iterate.state` that an interrupted fit has stored, to go on after that iterate. `keeps_labels` says whether the
-    classes are those of the model before the fit.
+    In the problem, held-out rows have weight 0; `rows` and `weight` are of all rows. `saved` is the `Iterate.state` of
+    an interrupted fit, from which this one continues. `keeps_labels` says whether the classes are those of the model
+    before the fit.
     """
 
     problem: Problem
@@ -65,7 +65,7 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
     `_fallback` and `_store`. Callbacks are scikit-learn's (``set_callbacks``); their ``metadata`` holds the `Record` of
     the iteration.
 
-    ``status_`` and ``history_`` are stored as strings and numbers, so that a file needs no trust in their types.
+    ``status_`` and ``history_`` are pickled as strings and numbers, so that loading a file needs no trusted types.
     """
 
     _divides_by_weight: ClassVar[bool] = True
@@ -163,7 +163,7 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         run = self._run(task, X, y, sample_weight)
         if checkpoint is not None:
             task = self._resumed(task, run, checkpoint)
-        self._store_outcome(task, run(self._begun(task), lambda: self._fallback(task)))
+        self._store_outcome(task, run(self._scaled_iterates(task), lambda: self._fallback(task)))
         tell_callbacks(self, X, y, sample_weight)
         return self
 
@@ -175,14 +175,14 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
 
     @abstractmethod
     def _choose_loss(self, encoded: Any) -> tuple[str, Loss]:
-        """The name of the loss of the model, and the loss that is fitted to the columns of scores."""
+        """The name of the model's loss, and the loss that is fitted to the columns of scores."""
 
     @abstractmethod
     def _iterates(self, task: Task) -> Iterates:
-        """The iterates of the fit. Set-up belongs here, too, so that it counts as time and can be interrupted."""
+        """The iterates of the fit. They include the set-up, so that it is limited by `max_time` and interruptible."""
 
-    def _begun(self, task: Task) -> Iterates:
-        """The iterates, after ``alpha="scale"`` has been turned into a number, for which rows are read."""
+    def _scaled_iterates(self, task: Task) -> Iterates:
+        """The iterates, after ``alpha="scale"`` has been turned into a number, which takes a pass over the rows."""
         if task.saved is None and is_scaled(self):
             task.problem.alpha = penalty_of_columns(task.problem, counts_rows=not is_regressor(self))
         return (yield from self._iterates(task))
@@ -221,11 +221,11 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         return {"chunks of rows": 2.0 * chunk if chunk < math.inf else 0.0, "labels": 24.0 * problem.rows.n_rows}
 
     def _holds_out(self, rows: Rows) -> bool:
-        """Whether rows are held out to stop by."""
+        """Whether rows are held out for early stopping."""
         return bool(getattr(self, "early_stopping", False))
 
     def _held_out_loss(self, task: Task, model: Any) -> float:
-        """Mean loss of a model on the held-out rows, if iterates do not have it."""
+        """Mean loss of a model on the held-out rows, for iterates without `Iterate.held_out_loss`."""
         assert task.held_out is not None
         loss = ZeroOneLoss() if task.problem.loss.scale_free else task.problem.loss
         return task.held_out.loss(task.problem.variant(rows=task.rows, shift=None, on_block=nothing, loss=loss), *model)
@@ -235,13 +235,12 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         return getattr(self, "tol", 0.0), getattr(self, "max_iter", None)
 
     def _max_iterates(self) -> int | None:
-        """The most iterates that there can be; None if that is not known beforehand."""
+        """The most iterates that there can be; None if unknown."""
         limit = getattr(self, "max_iter", None)
         return None if limit is None or limit == "auto" else math.ceil(limit)
 
     def _n_threads(self, problem: Problem) -> int | None:
-        """Threads of BLAS, by the largest product of an iteration, as small ones are faster on one thread; None for
-        all."""
+        """Threads of BLAS for the largest product of an iteration (small ones are faster on one); None for all."""
         return threads_of_products(problem.rows, problem.n_outputs)
 
     # -- the parts of a fit -----------------------------------------------------------------------------------------
@@ -261,14 +260,14 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         return Task(problem, rows, encoded, weight, held_out, rng, clock)
 
     def _problem(self, rows: Rows, encoded: Any, weight: Any, clock: Clock) -> Problem:
-        loss, targets = self._fitted_to(rows, encoded)
+        loss, targets = self._loss_and_targets(rows, encoded)
         fit_intercept = getattr(self, "fit_intercept", True)
         problem = Problem(rows, targets, loss, self._alpha, weight=weight, fit_intercept=fit_intercept)
         problem.on_block = clock.check
         return problem
 
-    def _fitted_to(self, rows: Rows, encoded: Any) -> tuple[Loss, Targets]:
-        """Set ``loss_``. Gives the loss that is fitted, and y as its targets."""
+    def _loss_and_targets(self, rows: Rows, encoded: Any) -> tuple[Loss, Targets]:
+        """The loss that is fitted, and y as its targets; sets ``loss_``."""
         self.loss_, loss = self._choose_loss(encoded)
         one_column = loss.label_values is not None or self.loss_ != loss.name
         return loss, encoded.targets(rows, loss.label_values, one_column=one_column)
@@ -294,16 +293,16 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         )
 
     def _resumed(self, task: Task, run: Run, path: Any) -> Task:
-        """Give the run its checkpoint. The task goes on from it, if there is one."""
+        """Give the run a checkpoint at `path`; if one exists, restore its state, and give the task with the rest."""
         before, parameters = dict(vars(self)), self.get_params(deep=False)
 
-        def found() -> dict[str, Any]:
-            """Attributes that the fit has set so far, such as ``choice_``."""
+        def beside_the_run() -> dict[str, Any]:
+            """Attributes that the fit has set so far, such as ``choice_``, and the penalty."""
             new = {name: value for name, value in vars(self).items() if before.get(name) is not value}
             return {"attributes": new, "alpha": task.problem.alpha}
 
         belongs_to = fingerprint(type(self).__name__, parameters, task.rows, task.encoded, task.weight)
-        run.checkpoint = Checkpoint(path, belongs_to, found)
+        run.checkpoint = Checkpoint(path, belongs_to, beside_the_run)
         rows = task.rows
         run.saved = saved = run.checkpoint.read(
             lambda array: rows.asarray(array, dtype=getattr(rows.xp, str(array.dtype)))
@@ -344,23 +343,23 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
             self.duality_gap_ = outcome.duality_gap
         if self.status_.is_failure:
             has_gap = hasattr(self, "duality_gap_")
-            told = f"{self.status_}{f' (duality gap {self.duality_gap_:.2g})' if has_gap else ''}"
+            message = f"{self.status_}{f' (duality gap {self.duality_gap_:.2g})' if has_gap else ''}"
             if self.status_ in (Status.MAX_ITER, Status.NOT_CONVERGED):
-                told += advice(task.problem) + (advice_on_penalty(task.problem) if has_gap else "")
-            told = told if self.status_ is not Status.MAX_TIME or outcome.history else NO_TIME
-            warnings.warn(f"{type(self).__name__}: {told}", ConvergenceWarning, stacklevel=outside())
+                message += advice(task.problem) + (advice_on_penalty(task.problem) if has_gap else "")
+            message = message if self.status_ is not Status.MAX_TIME or outcome.history else NO_TIME
+            warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=outside())
 
     def _fitted_rows(self, X: Any) -> Rows:
         """The rows to predict, checked."""
         check_is_fitted(self, "status_")
         return check_rows(self, X, reset=False)[0]
 
-    def _judged(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """X and y for ``score``; a path X is opened, and may hold the labels."""
+    def _opened(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """X and y for ``score``, read from the file if X is a path."""
         check_is_fitted(self, "status_")
         return check_rows(self, X, True if y is None else y, reset=False) if is_stored(X) else (X, y)
 
-    # -- what pickle, joblib, skops and copy see ----------------------------------------------------------------------
+    # -- for pickle, joblib, skops and copy ---------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
@@ -368,8 +367,8 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
             state["status_"] = state["status_"].name
         history = state.get("history_")
         if history and isinstance(history[0], Record):
-            held = [vars(record) | {"details": dict(record.details)} for record in history]
-            state["history_"] = {"fields": list(held[0]), "values": [list(one.values()) for one in held]}
+            rows = [vars(record) | {"details": dict(record.details)} for record in history]
+            state["history_"] = {"fields": list(rows[0]), "values": [list(row.values()) for row in rows]}
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

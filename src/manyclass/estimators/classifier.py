@@ -23,7 +23,7 @@ from manyclass.estimators.parted import by_part
 from manyclass.model import LOSSES, SMOOTH_LOSSES, Loss
 
 FEW_BEST = 2.0
-"""Times log₂(n_classes), up to which so many looks at the scores take less time than to sort them."""
+"""Up to so many times log₂(n_classes) labels, repeated maxima take less time than to sort the scores."""
 
 
 def gives_probabilities(estimator: Classifier) -> bool:
@@ -45,7 +45,7 @@ class Classifier(ClassifierMixin, Estimator):
     classes_: Any
     multilabel_: bool
     loss_: str
-    _threshold = 0.5  # of the probability of one of several labels, which `AutoClassifier` may have chosen
+    _threshold = 0.5  # on the probabilities of several labels; `AutoClassifier` may choose another
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -81,7 +81,7 @@ class Classifier(ClassifierMixin, Estimator):
         Returns
         -------
         labels : array of shape (n_samples,), or an indicator matrix (n_samples, n_labels) for multi-label models
-            Where X is, but for strings and other labels that only NumPy has.
+            In the namespace of X, except for strings and other labels that only NumPy has.
             With `top_k` of shape (n_samples, top_k).
 
         Raises
@@ -142,8 +142,8 @@ class Classifier(ClassifierMixin, Estimator):
         -------
         accuracy : float
         """
-        X, y = self._judged(X, y)
-        # Compared on the host, whatever holds the rows and whatever their labels came in.
+        X, y = self._opened(X, y)
+        # On the host, as X and y may be in different namespaces.
         return float(accuracy_score(on_host(y), on_host(self.predict(X)), sample_weight=on_host(sample_weight)))
 
     # -- for subclasses -------------------------------------------------------------------------------------------
@@ -157,24 +157,24 @@ class Classifier(ClassifierMixin, Estimator):
         return self._link_probabilities(self._before_link(scores))
 
     def _before_link(self, scores: Array) -> Array:
-        """What the link of `_link` makes probabilities of."""
+        """The input of the link `_link`: the scores, unless a temperature or calibration was learned."""
         return scores
 
     def _by_blocks(self, X: Any, function: Callable[[Array], Array]) -> Array:
-        """What a function makes of the scores of blocks of rows, as one array: no second one of its size is made."""
+        """A function of the scores of all rows, computed block by block into one array."""
         rows = self._fitted_rows(X)
-        made: Array = None
+        result: Array = None
         for part, block in rows.blocks(rows.rows_per_block(int(self.classes_.shape[0]))):
-            found = function(self._scores(block))
-            if int(found.shape[0]) == rows.n_rows:
-                return found
-            if made is None:
-                made = rows.zeros((rows.n_rows, int(found.shape[1])), found.dtype)
-            made[part, :] = found
-        return made
+            values = function(self._scores(block))
+            if int(values.shape[0]) == rows.n_rows:
+                return values
+            if result is None:
+                result = rows.zeros((rows.n_rows, int(values.shape[1])), values.dtype)
+            result[part, :] = values
+        return result
 
     def _labels_and_probabilities(self, X: Any) -> tuple[Array, Array]:
-        """What `predict` and `predict_proba` give, for the price of one."""
+        """`predict` and `predict_proba` in one pass over the rows."""
         Z = self._scores(self._fitted_rows(X))
         return self._labels(self._best(Z)), self._probabilities(Z)
 
@@ -201,7 +201,7 @@ class Classifier(ClassifierMixin, Estimator):
         return name, loss
 
     def _loss_to_begin_with(self, encoded: Labels) -> str:
-        """Of loss="auto"."""
+        """What loss="auto" stands for."""
         return "logistic" if encoded.is_multilabel else "softmax"
 
     def _is_single(self, scores: Array) -> bool:
@@ -211,13 +211,13 @@ class Classifier(ClassifierMixin, Estimator):
         return array_namespace(scores).concat([-scores, scores], axis=1) if self._is_single(scores) else scores
 
     def _best(self, scores: Array, top_k: int | None = None) -> Array:
-        """Class numbers, or an indicator matrix for multi-label models."""
+        """Predicted class numbers, or an indicator matrix for multi-label models."""
         xp = array_namespace(scores)
         if top_k is not None:
             return largest(self._of_each_class(scores), top_k)
         if self.multilabel_:
-            is_usual = self._threshold == Classifier._threshold
-            present = scores > 0 if is_usual else self._probabilities(scores + 0.0) > self._threshold
+            is_default = self._threshold == Classifier._threshold
+            present = scores > 0 if is_default else self._probabilities(scores + 0.0) > self._threshold
             return xp.astype(present, xp.int64)
         return xp.astype(scores[:, 0] > 0, xp.int64) if self._is_single(scores) else xp.argmax(scores, axis=1)
 
@@ -267,16 +267,16 @@ class LinearClassifier(LinearModel, Classifier):
 
 
 def largest(scores: Array, n: int) -> Array:
-    """The numbers of the n classes of the largest scores of each row, best first, and of equal ones in their order.
+    """The numbers of the n classes with the largest scores of each row, best first; ties in the order of the classes.
 
-    One after the other, which of few among thousands is many times faster than to sort them all.
+    A few maxima among thousands of scores are many times faster than sorting.
     """
     xp = array_namespace(scores)
     n_classes = int(scores.shape[1])
     if n > FEW_BEST * math.log2(n_classes):
         return xp.argsort(scores, axis=1, descending=True)[:, :n]
-    number, found = xp.arange(n_classes, device=scores.device)[None, :], []
+    number, best = xp.arange(n_classes, device=scores.device)[None, :], []
     for _ in range(n):
-        found.append(xp.argmax(scores, axis=1))
-        scores = xp.where(number == found[-1][:, None], -xp.inf, scores)
-    return xp.stack(found, axis=1)
+        best.append(xp.argmax(scores, axis=1))
+        scores = xp.where(number == best[-1][:, None], -xp.inf, scores)
+    return xp.stack(best, axis=1)

@@ -1,4 +1,4 @@
-"""What linear models share: scores from coefficients, the model known beforehand, and a fit by a method chosen."""
+"""What linear models share: scores from coefficients, the constant model, and a fit by the method that is chosen."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,7 +30,7 @@ class LinearModel(Estimator):
         return (self._start(task.problem) if task.keeps_labels else None) or constant_model(task.problem)
 
     def _start(self, problem: Problem) -> tuple[Array, Array] | None:
-        """W and b of the present model, or None where there is none that fits the data or none is wanted."""
+        """W and b of the present model, for a warm start; None without `warm_start`, or if the shapes differ."""
         if not getattr(self, "warm_start", False) or not hasattr(self, "coef_"):
             return None
         rows, xp = problem.rows, problem.xp
@@ -67,7 +67,7 @@ def linear_scores(rows: Rows, coef: Array, intercept: Array) -> Array:
 
 
 def constant_model(problem: Problem) -> tuple[Array, Array]:
-    """W = 0 and, where there is an intercept, the mean target as score: what is known before the first iteration."""
+    """W = 0 and, where there is an intercept, the b whose mean function is about the mean target."""
     rows, xp = problem.rows, problem.xp
     mean = rows.zeros((problem.n_outputs,), dtype=xp.float64)
     if problem.fit_intercept:
@@ -83,26 +83,26 @@ def _target_sum(part: Problem) -> Array:
 
 
 def by_choice(model: LinearModel, task: Task, choose: Callable[[Problem], Choice]) -> Iterates:
-    """The iterates, with ``choice_`` of the model set, and kept right where one method takes the place of another."""
+    """The iterates of the method that is chosen; ``choice_`` of the model is set, and updated if the method changes."""
     frame, saved = Frame(task.problem, drops_empty=True), task.saved
     problem = frame.problem
     if saved is None:
-        # What is told where the time is over before anything is chosen.
-        model.choice_ = _told(Choice.of("auto", "auto"), [])
+        # For a fit whose time is over before anything is chosen.
+        model.choice_ = _described(Choice.of("auto", "auto"), [])
     choice = choose(problem) if saved is None else saved["choice"]
     changes: list[str] = [] if saved is None else model.choice_["changed_to"]
-    model.choice_ = _told(choice, changes)
+    model.choice_ = _described(choice, changes)
     start = frame.project(model._start(task.problem)) if saved is None else None
     iterates = in_turn(choice, problem, task.rng, start, lambda new: changes.append(str(new)), saved, task.clock)
-    return (yield from changed(iterates, lambda one: replace(one, model=frame.lifted(one.model))))
+    return (yield from changed(iterates, lambda iterate: replace(iterate, model=frame.lifted(iterate.model))))
 
 
-def _told(choice: Choice, changes: list[str]) -> dict[str, Any]:
+def _described(choice: Choice, changes: list[str]) -> dict[str, Any]:
     method = choice.method
     return {
         "solver": method.solver,
         "curvature": method.curvature,
         "row_space": method.row_space,
-        "estimates": {str(one): one.seconds for one in choice.candidates if one.seconds == one.seconds},
+        "estimates": {str(other): other.seconds for other in choice.candidates if other.seconds == other.seconds},
         "changed_to": changes,
     }

@@ -86,7 +86,7 @@ class LinearRival:
         model = GLMClassifier(given.alpha, fit_intercept=given.fit_intercept)
         model.classes_, model.multilabel_ = self.owner.classes_, self.owner.multilabel_
         model.choice_ = {"changed_to": []}
-        loss, targets = model._fitted_to(given.rows, self.task.encoded)
+        loss, targets = model._loss_and_targets(given.rows, self.task.encoded)
         self.owner.loss_ = model.loss_
         problem = frame.problem.variant(loss=loss, targets=targets, shift=None)
         problem.alpha = given.alpha

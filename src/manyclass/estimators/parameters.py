@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def all_or_nothing(method: F) -> F:
-    """A method that raises leaves the estimator as it was; except for warnings turned into errors, which come last."""
+    """Restores the estimator if the method raises, unless it is a warning turned into an error, which comes last."""
 
     @wraps(method)
     def whole(self: Any, *arguments: Any, **options: Any) -> Any:

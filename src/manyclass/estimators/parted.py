@@ -1,4 +1,4 @@
-"""``fit`` of rows that lie in parts elsewhere, and predictions of them part by part."""
+"""``fit`` on rows in the partitions of an engine, and lazy predictions part by part."""
 
 import warnings
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from manyclass.execution import engine_of
 
 
 def fits_parts(fit: F) -> F:
-    """``fit`` that takes collections of an engine too, where the estimator says that it can."""
+    """Lets ``fit`` take the collections of an engine, if the estimator has `_fits_parts`."""
 
     @wraps(fit)
     def on_parts(self: Any, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
@@ -41,20 +41,20 @@ def fits_parts(fit: F) -> F:
 
 
 def by_part(method: F) -> F:
-    """A method of X that is put off for collections of an engine, as one of its own that is made part by part."""
+    """Makes a method of X lazy for the collections of an engine: the result is another collection."""
 
     @wraps(method)
     def put_off(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
         engine = engine_of(X)
         if engine is None:
             return method(self, X, *arguments, **options)
-        model = copy(self)  # as it is now
+        model = copy(self)  # another fit must not change what is computed later
         call = partial(_quietly, method.__name__, model, *arguments, **options)
-        # A row of zeros says what shape and dtype predictions have.
+        # The prediction of a row of zeros has the shape and dtype of all.
         dtypes = getattr(X, "dtypes", None)
         dtype = getattr(X, "dtype", None) or (np.float64 if dtypes is None else np.result_type(*dtypes))
         like = call(np.zeros((1, self.n_features_in_), dtype))
-        return engine.lazily(_PartOrNone(call, like[:0]), X, tuple(like.shape[1:]), like.dtype)
+        return engine.lazily(_EmptyOr(call, like[:0]), X, tuple(like.shape[1:]), like.dtype)
 
     return cast(F, put_off)
 
@@ -68,11 +68,11 @@ def _quietly(name: str, model: Any, *arguments: Any, **options: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class _PartOrNone:
-    """A part may have no rows, which models refuse."""
+class _EmptyOr:
+    """A function, or an empty result for parts without rows, which models refuse."""
 
     function: Callable[[Any], Any]
-    none: Any
+    empty: Any
 
     def __call__(self, X: Any) -> Any:
-        return self.function(X) if X.shape[0] else self.none
+        return self.function(X) if X.shape[0] else self.empty

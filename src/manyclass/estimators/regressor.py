@@ -51,7 +51,7 @@ class Regressor(RegressorMixin, MultiOutputMixin, Estimator):
         -------
         r2 : float
         """
-        return float(super().score(*self._judged(X, y), sample_weight))
+        return float(super().score(*self._opened(X, y), sample_weight))
 
     # -- for subclasses -------------------------------------------------------------------------------------------
 

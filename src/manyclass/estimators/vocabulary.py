@@ -1,4 +1,4 @@
-"""Which estimator fits which loss: one table, and the sentence for those that it does not name."""
+"""Which estimator fits which loss, and the error for other losses."""
 
 from sklearn.utils._param_validation import InvalidParameterError
 
@@ -29,11 +29,10 @@ LOSSES_OF: dict[str, tuple[str, ...]] = {
 
 
 def check_loss(kind: type, loss: str) -> None:
-    """Refuse a loss that an estimator, or that which it is derived from, does not fit; "auto" is one where it is the
-    default."""
-    known = next(one for one in kind.__mro__ if one.__name__ in LOSSES_OF)
-    estimator = known.__name__
-    allowed = (*(["auto"] if getattr(known, "loss", "") == "auto" else []), *LOSSES_OF[estimator])
+    """Refuse a loss that an estimator, or its base in `LOSSES_OF`, does not fit; a default of "auto" is allowed."""
+    base = next(base for base in kind.__mro__ if base.__name__ in LOSSES_OF)
+    estimator = base.__name__
+    allowed = (*(["auto"] if getattr(base, "loss", "") == "auto" else []), *LOSSES_OF[estimator])
     if loss in allowed:
         return
     others = [name for name, losses in LOSSES_OF.items() if loss in losses]
