@@ -20,8 +20,7 @@ from manyclass.model import Problem
 from manyclass.solvers.majorize import Majorize
 
 FAR = 2.0
-"""Mean of a column, in standard deviations, from which rows are shifted for bounds of single rows, which couple W and b
-by it."""
+"""Rows are shifted if the mean of a column, which couples W and b, is so many standard deviations from 0."""
 
 
 @dataclass(eq=False, repr=False)
@@ -49,7 +48,7 @@ class BoundMajorizationClassifier(Balanced, HoldsOut, LinearClassifier):
     ----------
     method : {"auto", "batch", "stochastic"}, default="auto"
         "auto" is "stochastic" where ``rank`` or ``step`` ask for it, and otherwise "batch", which was faster on every
-        set measured.
+        data set measured.
     rank : int or None, default=None
         Stochastic method only: directions kept of the curvature, the rest bounded by a diagonal, for O(rank·D) memory
         and time a row. None keeps all of it.
@@ -124,8 +123,8 @@ class BoundMajorizationClassifier(Balanced, HoldsOut, LinearClassifier):
 
     @property
     def _is_stochastic(self) -> bool:
-        asked = self.rank is not None or self.step != "refreshed"
-        return self.method == "stochastic" or (self.method == "auto" and asked)
+        asks_for_it = self.rank is not None or self.step != "refreshed"
+        return self.method == "stochastic" or (self.method == "auto" and asks_for_it)
 
     @property
     def _compiles(self) -> bool:
@@ -143,7 +142,7 @@ class BoundMajorizationClassifier(Balanced, HoldsOut, LinearClassifier):
         if not self._is_stochastic:
             return super()._n_threads(problem)
         # The largest product of a block or a factor is a hundred times as large, but most are of this size, and each
-        # that is shared waits for its threads: with another process on one of two cores, for the time slice of that.
+        # waits for its threads: on busy cores, for the time slice of another process.
         rows = problem.rows
         size = float(min(rows.n_features, rows.n_rows) + problem.fit_intercept) * problem.n_outputs
         of_rank = size if self.rank is None else self.rank * (self.rank + LowRank.span / problem.n_outputs)
@@ -158,13 +157,13 @@ class BoundMajorizationClassifier(Balanced, HoldsOut, LinearClassifier):
         return choose(problem, self.tol, Majorize())
 
     def _stochastic(self, task: Task) -> Iterates:
-        given = task.problem
-        near = given.rows.pilot(given.weight, FAR) if given.fit_intercept and given.shift is None else None
-        if near is not None:
-            given = given.variant(rows=given.rows.shifted(near), shift=near)
-        has_row_space = occurring(given)[0].rows.has_row_space
-        frame = Frame(given, rotate=self.rank is None and has_row_space, drops_empty=True)
-        problem, start = frame.problem, frame.project(self._start(given))
+        problem = task.problem
+        shift = problem.rows.pilot(problem.weight, FAR) if problem.fit_intercept and problem.shift is None else None
+        if shift is not None:
+            problem = problem.variant(rows=problem.rows.shifted(shift), shift=shift)
+        has_row_space = occurring(problem)[0].rows.has_row_space
+        frame = Frame(problem, rotate=self.rank is None and has_row_space, drops_empty=True)
+        problem, start = frame.problem, frame.project(self._start(problem))
         problem.centred = False
         stochastic = StochasticBound(
             problem,
@@ -176,4 +175,5 @@ class BoundMajorizationClassifier(Balanced, HoldsOut, LinearClassifier):
         )
         if task.saved is not None:
             restore(stochastic, task.saved["run"])
-        return (yield from changed(stochastic.iterates(), lambda one: replace(one, model=frame.lifted(one.model))))
+        iterates = stochastic.iterates()
+        return (yield from changed(iterates, lambda iterate: replace(iterate, model=frame.lifted(iterate.model))))

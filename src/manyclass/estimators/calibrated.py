@@ -160,73 +160,72 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
         return self.early_stopping is True or (self.early_stopping == "auto" and many)
 
     def _iterates(self, task: Task) -> Iterates:
-        given = task.problem
-        near, _ = occurring(given)
+        problem = task.problem
+        compact, _ = occurring(problem)
         cross_validates = self.early_stopping == "auto" and task.held_out is None
         fold = None
         if cross_validates:
-            fold = folds_by_content(given.rows, task.encoded.strata, given.weight, FOLDS)
+            fold = folds_by_content(problem.rows, task.encoded.strata, problem.weight, FOLDS)
             fold = fold if fold.max() > 0 else None
         n_folds = 0 if fold is None else int(fold.max()) + 1
-        n_judging = fits_beside(near, n_folds, len(self.basis))
-        tries = self.alpha == "auto" and tries_penalties(near, len(self.basis))
+        n_judging = fits_beside(compact, n_folds, len(self.basis))
+        tries = self.alpha == "auto" and tries_penalties(compact, len(self.basis))
         if task.saved is None:
-            # What is told where the time is over before anything is chosen; so in all that choose.
+            # For a fit whose time is over before anything is chosen.
             self.choice_ = {"features": "auto", "representation": "auto", "estimates": {}}
-            ways = represent(near, n_folds=n_judging, chooses_alpha=self.alpha == "auto", tries=tries)
+            ways = represent(compact, n_folds=n_judging, chooses_alpha=self.alpha == "auto", tries=tries)
             self.choice_ = {
-                "features": self._features(given),
+                "features": self._features(problem),
                 "representation": soon_enough(ways, task.clock.left).name,
                 "estimates": {str(way): way.seconds for way in ways},
             }
         way = self.choice_["representation"]
-        frame = Frame(given, rotate=way == "row-space", unit=self._unit(given), drops_empty=True)
-        problem = frame.problem
-        equations, parts = _equations(problem, fold, n_folds, with_products=way == "products")
-        trials = self._trials(problem, fold, parts, task)
-        tries = tries and way != "products" and len(trials.fits) > 0  # where each penalty would be a factor anew
+        frame = Frame(problem, rotate=way == "row-space", unit=self._unit(problem), drops_empty=True)
+        equations, of_folds = _equations(frame.problem, fold, n_folds, with_products=way == "products")
+        trials = self._trials(frame.problem, fold, of_folds, task)
+        tries = tries and way != "products" and len(trials.fits) > 0  # which has no factor for all penalties
         few = trials.few()
         judge = None if fold is None else FoldsJudge(trials if n_judging == n_folds else few)
         iterates = self._on_columns(task, frame, equations, judge, few if tries else None)
-        return (yield from changed(iterates, lambda one: self._told(one, trials.judges)))
+        return (yield from changed(iterates, lambda iterate: self._keep_left_out(iterate, trials.judges)))
 
-    def _told(self, iterate: Iterate, judges: list[HeldOutJudge]) -> Iterate:
-        """What folds tell of the link, by the best iteration so far."""
-        found = [(one.kept, *one.some[1:]) for one in judges if one.some is not None]
-        if found:
-            Z, Y, weight = (np.concatenate([to_numpy(part) for part in parts]) for parts in zip(*found, strict=True))
+    def _keep_left_out(self, iterate: Iterate, judges: list[HeldOutJudge]) -> Iterate:
+        """The same iterate; keeps the left-out scores of the best iteration so far, to learn the link from."""
+        scored = [(judge.kept, *judge.some[1:]) for judge in judges if judge.some is not None]
+        if scored:
+            Z, Y, weight = (np.concatenate([to_numpy(part) for part in parts]) for parts in zip(*scored, strict=True))
             self._left_out = LeftOut(Z.astype(np.float64) - self._midpoint, Y, weight.astype(np.float64))
         return iterate
 
     _learns_link = True
 
     def _store_outcome(self, task: Task, outcome: Outcome) -> None:
-        left_out, known = self.__dict__.pop("_left_out", None), None
+        left_out, seen = self.__dict__.pop("_left_out", None), None
         if left_out is not None and self._domain.exclusive:
             codes, k = to_numpy(task.encoded.codes), task.encoded.n_classes
             weight = None if task.problem.weight is None else to_numpy(task.problem.weight)
-            known = np.bincount(codes[known_to_others(codes, weight)], minlength=k) > 0
-            # What least squares says of a class without rows is what it says of any that is not near.
+            seen = np.bincount(codes[known_to_others(codes, weight)], minlength=k) > 0
+            # Least squares scores a class without rows like any class that is far away, so its link tells nothing.
             left_out = left_out if np.bincount(codes, weight, k).all() else None
         if left_out is not None:
-            self._learn_link(left_out, known)
+            self._learn_link(left_out, seen)
         super()._store_outcome(task, outcome)
 
     def _trials(self, problem: Problem, fold: np.ndarray | None, equations: list[Equations], task: Task) -> Trials:
         """Fits to all rows but those of one fold; or to those that are not held out, if some are."""
         trials = Trials([], [], [], self.tol)
 
-        def add(part: Problem, judging: Array, share: float, known: dict[int, Equations]) -> None:
+        def add(part: Problem, judging: Array, share: float, own: dict[int, Equations]) -> None:
             trials.judges.append(HeldOutJudge(judging, len(trials.judges) if fold is not None else None))
             trials.shares.append(share)
-            fit = self._solver(part, lambda number: OriginalColumns(problem.rows), trials.judges[-1], task.clock, known)
+            fit = self._solver(part, lambda number: OriginalColumns(problem.rows), trials.judges[-1], task.clock, own)
             fit.chooses_alpha = False
             trials.fits.append(fit)
 
-        for number, known in enumerate(equations):
+        for number, own in enumerate(equations):
             inside, weight = problem.weights_of(fold == number)
-            part = known.problem if isinstance(known, ProductEquations) else problem.variant(weight=weight)
-            add(part, inside, float(problem.xp.sum(inside)) / problem.total_weight, {0: known})
+            part = own.problem if isinstance(own, ProductEquations) else problem.variant(weight=weight)
+            add(part, inside, float(problem.xp.sum(inside)) / problem.total_weight, {0: own})
         if task.held_out is not None:
             add(problem.variant(), task.held_out.scored, 1.0, {})
         return trials
@@ -235,7 +234,7 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
 def _equations(
     problem: Problem, fold: np.ndarray | None, n_folds: int, *, with_products: bool
 ) -> tuple[dict[int, Equations], list[Equations]]:
-    """The normal equations of all rows, where they are best known beforehand, and those of all but each fold."""
+    """The normal equations of all rows, if they are worth computing beforehand, and those of all rows but each fold."""
     parts = [problem.variant(weight=problem.weights_of(fold == number)[1]) for number in range(n_folds)]
     if with_products:
         sample = problem.sample(SAMPLED_ROWS)
@@ -243,7 +242,7 @@ def _equations(
     if fold is None:
         return {}, []
     folds = [Fold(part.weight, np.flatnonzero(fold == number), None, True) for number, part in enumerate(parts)]
-    whole, known = moments_by_fold(problem.variant(targets=MatrixTargets(problem.rows.zeros((len(fold), 0)))), folds)
-    return {0: NormalEquations.of(whole, problem)}, [
-        NormalEquations.of(one, part) for one, part in zip(known, parts, strict=True)
-    ]
+    without_targets = problem.variant(targets=MatrixTargets(problem.rows.zeros((len(fold), 0))))
+    whole, others = moments_by_fold(without_targets, folds)
+    equations: list[Equations] = [NormalEquations.of(*pair) for pair in zip(others, parts, strict=True)]
+    return {0: NormalEquations.of(whole, problem)}, equations

@@ -25,7 +25,7 @@ from manyclass.model.sums import in_copies
 
 N_FOLDS = 5
 PASSES, FEWEST_ROWS, SECONDS_OF_LINK = 40, 1000, 4e-7
-"""Passes that a fit is expected to take at least; rows that a link is learned from at least (at most a fifth of all, if
+"""Least passes that a fit is expected to take; least rows that a link is learned from (but at most a fifth of all, if
 they are kept aside); and seconds of learning a link, per row and output."""
 
 DIGITS = {"xatol": 1e-9}
@@ -67,7 +67,7 @@ class CrossCalibrated(LinearClassifier):
 
     def _calibrate(self, task: Task) -> Task:
         """Learn the link, and give the task of the model itself. To be called within the run, as it takes time."""
-        if task.saved is not None:  # all came with the checkpoint
+        if task.saved is not None:  # the checkpoint has restored the link
             return self._without_aside(task)
         self.__dict__.pop("_aside", None)
         if self.calibrate is None:
@@ -77,13 +77,13 @@ class CrossCalibrated(LinearClassifier):
         self.calibration_ = np.stack([np.ones(n_outputs), np.zeros(n_outputs)])
         # Half of the time is for the model itself.
         is_enough = N_FOLDS * PASSES * Shape.of(task.problem).seconds_of_pass() < 0.5 * left
-        found = self._left_out(task) if is_enough else None
-        if found is None:
+        left_out = self._left_out(task) if is_enough else None
+        if left_out is None:
             self._aside = _aside(task, 0.05 * left / (SECONDS_OF_LINK * n_outputs))
             task.clock.set_aside = SECONDS_OF_LINK * n_outputs * len(self._aside)
         else:
-            judging, index = _some(task, 0.1 * left / (SECONDS_OF_LINK * n_outputs))
-            Z, known = (array[index] for array in found)
+            judging, index = _sampled(task, 0.1 * left / (SECONDS_OF_LINK * n_outputs))
+            Z, known = (array[index] for array in left_out)
             if self._link == "softmax":  # a sigmoid per class also learns from rows of classes that a fold has not seen
                 weight = of_known(None if judging.weight is None else to_numpy(judging.weight), known)
                 judging = replace(judging, weight=None if weight is None else judging.rows.asarray(weight))
@@ -101,7 +101,7 @@ class CrossCalibrated(LinearClassifier):
         super()._store_outcome(self._without_aside(task), outcome)
         index = self.__dict__.pop("_aside", None)
         if index is not None and len(index):
-            judging = _of_rows(task, index)
+            judging = _taken(task, index)
             self.calibration_ = self._fitted_link(judging, to_numpy(self._scores(judging.rows)).astype(np.float64))
 
     def _left_out(self, task: Task) -> tuple[np.ndarray, np.ndarray] | None:
@@ -136,7 +136,7 @@ class CrossCalibrated(LinearClassifier):
     def _fitted_link(self, task: Task, Z: np.ndarray) -> np.ndarray:
         """The slopes and offsets of the least log loss."""
         targets, n_outputs, xp = task.encoded.targets(task.rows, (0.0, 1.0)), Z.shape[1], task.rows.xp
-        if self.calibrate == "sigmoid":  # Platt's, whose prior counts keep slopes finite where classes can be parted
+        if self.calibrate == "sigmoid":  # Platt's, whose prior counts keep slopes finite where classes are separable
             Y = targets.dense(slice(None), Z[:0], xp)
             weight = None if task.weight is None else in_copies(to_numpy(task.weight).astype(np.float64))
             return self._sigmoids(Z, Y, weight)
@@ -149,51 +149,51 @@ class CrossCalibrated(LinearClassifier):
 
         slope = best_slope(loss, Z)
         if slope > self._steepest:
-            steep, less = (link.values(Z * one, slice(None), targets, xp) for one in (slope, self._steepest))
-            slope = slope if _is_clearly_less(steep, less) else self._steepest
+            losses, others = (link.values(Z * factor, slice(None), targets, xp) for factor in (slope, self._steepest))
+            slope = slope if _is_clearly_less(losses, others) else self._steepest
         return np.stack([np.full(n_outputs, slope), np.zeros(n_outputs)])
 
     def _sigmoids(self, Z: np.ndarray, Y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """Those of all rows alike where scores tell the less the larger they are, or differ by what `tol` may have left
-        over and tell nothing clearly."""
-        links, alike = fit_sigmoids(Z, Y, weight), constant_sigmoids(Y, weight)
+        """Slope and offset of each column; constant probabilities if the slope is negative, or if it is so steep that
+        the scores differ by no more than the error that `tol` allows, without a clear gain in log loss."""
+        links, constant = fit_sigmoids(Z, Y, weight), constant_sigmoids(Y, weight)
         for j in np.flatnonzero((links[0] < 0) | (links[0] > self._steepest)):
             sign = np.where(Y[:, j] > 0, -1.0, 1.0)
-            told, untold = (np.logaddexp(0.0, sign * (one[0, j] * Z[:, j] + one[1, j])) for one in (links, alike))
-            if links[0, j] < 0 or not _is_clearly_less(told, untold):
-                links[:, j] = alike[:, j]
+            of_link, of_constant = (np.logaddexp(0.0, sign * (a[j] * Z[:, j] + b[j])) for a, b in (links, constant))
+            if links[0, j] < 0 or not _is_clearly_less(of_link, of_constant):
+                links[:, j] = constant[:, j]
         return links
 
     @property
     def _steepest(self) -> float:
-        """The slope at which what is left of a loss of 1 decides between two classes."""
+        """The slope that makes an error of `tol` in a score as large as ½."""
         return 0.5 / max(self.tol, 1e-12)
 
 
 def best_slope(loss: Callable[[float], float], Z: np.ndarray) -> float:
-    """Between slopes of which scores, and of which their differences, tell next to nothing and next to all.
+    """The slope of the least loss, between one that makes scores negligible and one that makes differences decisive.
 
-    To all digits that rounding leaves, so that a weight of 2 is a row given twice.
+    It is found to all digits that rounding leaves, so that a weight of 2 is the same as the row given twice.
     """
     low, high = (-np.log(max(float(size), 1e-30)) for size in (np.sqrt(np.mean(Z**2)), np.std(Z)))
     return float(np.exp(minimize_scalar(loss, bounds=(low - 8.0, high + 8.0), method="bounded", options=DIGITS).x))
 
 
-def _some(task: Task, n_rows: float) -> tuple[Task, Any]:
-    """Of so many rows, drawn at random and some of each class; and which they are."""
+def _sampled(task: Task, n_rows: float) -> tuple[Task, Any]:
+    """The task of a random sample of about so many rows, with one of each class at least; and their numbers."""
     if max(n_rows, FEWEST_ROWS) >= task.rows.n_rows:
         return task, slice(None)
     present = present_rows(task.rows.n_rows, task.weight)
     n_drawn = min(int(max(n_rows, FEWEST_ROWS)), len(present))
     index = np.sort(np.random.default_rng(0).choice(present, n_drawn, replace=False))
     index = np.union1d(index, _first_of_each(task, present))
-    return _of_rows(task, index), index
+    return _taken(task, index), index
 
 
 def _aside(task: Task, n_rows: float) -> np.ndarray:
-    """So many rows that are fitted to, a tenth of them at most unless these are few, but not the first of a class.
+    """The numbers of the rows to keep aside: `n_rows`, but at most a tenth, or `FEWEST_ROWS` if that is more.
 
-    So the model knows the class of each of them.
+    The first row of each class is not among them, so the model sees every class.
     """
     present = present_rows(task.rows.n_rows, task.problem.weight)
     free, n = np.setdiff1d(present, _first_of_each(task, present)), len(present)
@@ -202,17 +202,17 @@ def _aside(task: Task, n_rows: float) -> np.ndarray:
 
 
 def _first_of_each(task: Task, present: np.ndarray) -> np.ndarray:
-    """One of these rows of each class."""
+    """The first of these rows of each class."""
     strata = task.encoded.strata
     return np.arange(0) if strata is None else present[np.unique(strata[present], return_index=True)[1]]
 
 
-def _of_rows(task: Task, index: np.ndarray) -> Task:
+def _taken(task: Task, index: np.ndarray) -> Task:
     weight = None if task.weight is None else task.weight[index]
     return replace(task, rows=task.rows.take(index), encoded=task.encoded.take(index), weight=weight)
 
 
 def _is_clearly_less(losses: np.ndarray, others: np.ndarray) -> bool:
-    """Whether the mean over the rows is, by more than two standard errors."""
+    """Whether the mean loss is lower by more than two standard errors of the difference."""
     gain = np.asarray(others) - np.asarray(losses)
     return bool(gain.mean() > 2.0 * gain.std() / np.sqrt(len(gain)))
