@@ -1,4 +1,4 @@
-"""The generators of features of a stagewise fit, each of which gives the blocks of models of its own."""
+"""The generators of features of a stagewise fit; each has models of its own."""
 
 from typing import Any
 
@@ -11,39 +11,37 @@ from manyclass.features import FeatureGenerator
 from manyclass.features.base import FIRST_ROWS
 
 GENERATOR = HasMethods(["fit", "draw"])
-"""What the parameter ``features`` may be, or a list of these."""
+"""Constraint of the parameter ``features``, or of each in a list."""
 
 
 def listed(features: Any) -> list[FeatureGenerator | None]:
-    """The generators that are given; None for the default one."""
+    """The generators as a list; None stands for the default one."""
     several = isinstance(features, list | tuple)
-    found = list(features) if several else [features]
-    if not found or (several and not all(GENERATOR.is_satisfied_by(one) for one in found)):
+    generators = list(features) if several else [features]
+    if not generators or (several and not all(map(GENERATOR.is_satisfied_by, generators))):
         raise TypeError(
             f"features is {features!r}; give a generator of features, such as RandomFourierFeatures(), or a list of "
             "these."
         )
-    return found
+    return generators
 
 
 class Generators:
-    """Generators with seeds of their own, fitted to the rows of a task.
+    """Clones of generators with seeds of their own, fitted to the rows of a task.
 
-    What looks at y may take as long as a stage to learn, and is fitted when its first model begins; the others at once,
-    which says whether they serve.
+    All but those that learn from y are fitted at once, which checks them. To learn from y may take as long as a stage;
+    it is put off until the first model of the generator begins.
     """
 
     def __init__(self, generators: list[FeatureGenerator], task: Task, n_components: int | None, n_models: int):
         self.task, self.n_components, self.n_models = task, n_components, n_models
-        self._seeded = [self._with_seed(one) for one in generators]
-        self._fitted = {
-            place: self._fit(one) for place, one in enumerate(self._seeded) if not (place and _looks_at_y(one))
-        }
+        self._seeded = list(map(self._with_seed, generators))
+        self._fitted = {i: self._fit(own) for i, own in enumerate(self._seeded) if i == 0 or not _looks_at_y(own)}
 
     def of_model(self, number: int) -> FeatureGenerator:
-        place = number % len(self._seeded)
-        self._fitted[place] = self._fitted.get(place) or self._fit(self._seeded[place])
-        return self._fitted[place]
+        i = number % len(self._seeded)
+        self._fitted[i] = self._fitted.get(i) or self._fit(self._seeded[i])
+        return self._fitted[i]
 
     def _with_seed(self, generator: FeatureGenerator) -> FeatureGenerator:
         own: FeatureGenerator = clone(generator)
@@ -52,7 +50,7 @@ class Generators:
         if hasattr(own, "_validate_params"):
             own._validate_params()
         if not getattr(own, "first_counts", True):
-            own.set_params(n_components=min(own.n_components, FIRST_ROWS))  # no others, which nobody sees
+            own.set_params(n_components=min(own.n_components, FIRST_ROWS))  # those beyond would never be drawn from
         return own
 
     def _fit(self, generator: FeatureGenerator) -> FeatureGenerator:

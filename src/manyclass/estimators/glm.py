@@ -130,10 +130,10 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        solver, chosen = SOLVERS.get(self.solver), CURVATURES.get(self.curvature)
-        if solver is None or chosen is None or not solver.needs_majorizer:
+        solver, curvature = SOLVERS.get(self.solver), CURVATURES.get(self.curvature)
+        if solver is None or curvature is None or not solver.needs_majorizer:
             return
-        if not chosen.majorizes or (chosen.local and not solver.refreshes_majorizer):
+        if not curvature.majorizes or (curvature.local and not solver.refreshes_majorizer):
             raise ValueError(
                 f"solver={self.solver!r} needs a curvature that lies above the objective everywhere, which "
                 f"{self.curvature!r} does not; use curvature='second-moment' (or 'auto'), or solver='quasi-newton'."
@@ -173,8 +173,8 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
             return asked_for(problem, curvature.default_solver if solver is None else solver.name, curvature.name)
         if solver is not None and solver.default_curvature is not None:
             return asked_for(problem, solver.name, solver.default_curvature)
-        # What is right for L-BFGS is right for all that take any curvature.
+        # The best curvature for L-BFGS is the best for every solver that takes any curvature.
         choice = choose(problem, self.tol, None if solver is None else QuasiNewton())
         method = choice.method
-        known = solver is None or solver.name == method.solver
-        return choice if known else Choice.of(self.solver, method.curvature, method.row_space)
+        has_solver = solver is None or solver.name == method.solver
+        return choice if has_solver else Choice.of(self.solver, method.curvature, method.row_space)

@@ -32,7 +32,8 @@ from manyclass.model.conformal import Conformity
 
 _LEFT_OUT = ("loo_proba_", "loo_score_", "loo_check_", "_conformity", "coefs_paths_")
 OUTWEIGHED, SHARE_OF_COLUMNS = 100.0, 0.2
-"""Times the variance of a column, from which a penalty leaves next to nothing of its coefficients; and of how many."""
+"""A penalty of so many times the variance of a column leaves next to nothing of its coefficients; a warning is given
+for more than this share of the columns."""
 
 
 @dataclass(eq=False, repr=False)
@@ -223,7 +224,7 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
         second = moments.covariance if self.fit_intercept else moments.second_moment
         alphas = penalties(self.alphas, lambda: varying(second, moments, self._stream.precision))
         absent, present = LOSSES[self.loss_].label_values or (0.0, 1.0)
-        squares = (absent + present) * mean - absent * present  # y² of the two values that y has
+        squares = (absent + present) * mean - absent * present  # the mean of y², as y has two values
         squares = squares - mean**2 if self.fit_intercept else squares
         errors = path.spectrum.generalised_cross_validation(alphas, squares, self._stream.n_effective)
         scores = -(errors if self.alpha_per_output else errors.mean(axis=1))[None]
@@ -238,10 +239,10 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
     def _validate_params(self) -> None:
         super()._validate_params()
         loss = SMOOTH_LOSSES.get(self.loss, SMOOTH_LOSSES["softmax"])  # "auto" may be logistic, which is alike here
-        for wanted, name in ((self.alpha_per_output, "alpha_per_output=True"), (self._cv_is("gcv"), "cv='gcv'")):
-            if wanted and not loss.quadratic:
+        for is_set, name in ((self.alpha_per_output, "alpha_per_output=True"), (self._cv_is("gcv"), "cv='gcv'")):
+            if is_set and not loss.quadratic:
                 raise ValueError(f"{name} is for loss='squared'; leave it out for loss={self.loss!r}.")
-            if wanted and self.scoring is not None:
+            if is_set and self.scoring is not None:
                 raise ValueError(f"{name} goes by the squared error; leave scoring={self.scoring!r} out.")
         if self.calibrate and (loss.has_kinks or not loss.probabilistic):
             raise ValueError(f"loss={self.loss!r} has nothing to calibrate; use loss='softmax' or 'logistic'.")
@@ -252,15 +253,15 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
         return isinstance(self.cv, str) and self.cv == name
 
     def _limits(self, task: Task) -> tuple[float, float | None]:
-        return 0.0, None  # which each fit of the search has for itself
+        return 0.0, None  # those of the parameters hold for each fit of the search
 
     def _max_iterates(self) -> int | None:
         return None if np.ndim(self.alphas) == 0 else len(self.alphas) + 2
 
     def _iterates(self, task: Task) -> Iterates:
-        problem, is_asked_for = task.problem, isinstance(self.cv, str)
+        problem, needs_exact = task.problem, isinstance(self.cv, str)
         is_exact = problem.loss.quadratic and seconds_of_ridge(problem) < task.clock.left
-        is_exact = is_exact and (is_asked_for or memory_of_ridge(problem) <= room_for(problem.memory_limit))
+        is_exact = is_exact and (needs_exact or memory_of_ridge(problem) <= room_for(problem.memory_limit))
         kind = RidgeSearch if is_exact else DescentSearch
         scorer = self._scorer_of(task)
         if self.alpha_per_output:
@@ -275,7 +276,7 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
         cv: Any = self.cv
         if cv is None:
             cv = "loo" if is_exact else 5
-        outside, found, mode = None, [], cv if isinstance(cv, str) else "folds"
+        outside, parts, mode = None, [], cv if isinstance(cv, str) else "folds"
         left_out = self.leave_one_out or self.calibrate is not None or self.loo_refits > 0
         if mode != "gcv" or left_out:
             task.rows.place.refuse(
@@ -286,30 +287,30 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
             if isinstance(cv, tuple) and len(cv) == 2 and getattr(cv[0], "ndim", 1) == 2:
                 rows, y = check_rows(self, *cv, reset=False)
                 outside = encode_chunk(y, self.classes_, None, type(self).__name__, several=self.multilabel_)
-                found = [Fold(task.weight, np.arange(rows.n_rows), rows, False)]
+                parts = [Fold(task.weight, np.arange(rows.n_rows), rows, False)]
             else:
                 y = to_numpy(task.encoded.guide)
-                found = folds(cv, task.rows, y, task.encoded.strata, task.weight)
+                parts = folds(cv, task.rows, y, task.encoded.strata, task.weight)
         problem, weight = task.problem, None if task.weight is None else to_numpy(task.weight)
 
-        def usual() -> float:
+        def scale() -> float:
             return usual_scale(problem.rows.take(problem.sample(SEEN)))
 
         return Plan(
-            penalties(self.alphas, lambda: problem.feature_variance, usual),
-            found,
-            outside,
-            mode,
-            self.alpha_per_output,
-            left_out,
-            self.loo_refits,
-            self._weight_left_out(task) if mode == "loo" else weight,
+            alphas=penalties(self.alphas, lambda: problem.feature_variance, scale),
+            folds=parts,
+            outside=outside,
+            mode=mode,
+            per_output=self.alpha_per_output,
+            leave_one_out=left_out,
+            n_refits=self.loo_refits,
+            judging_weight=self._weight_left_out(task) if mode == "loo" else weight,
             by_known=True,
             refits=self._refits,
         )
 
     def _weight_left_out(self, task: Task) -> np.ndarray | None:
-        """What rows weigh that are left out of the models that judge by them."""
+        """Weights of the rows in leave-one-out scores: 0 for the only row of a class."""
         weight, codes = None if task.weight is None else to_numpy(task.weight), to_numpy(task.encoded.guide)
         return of_known(weight, known_to_others(codes, weight)) if codes.ndim == 1 else weight
 
@@ -324,13 +325,14 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
         super()._store(task, (model.coef, model.intercept))
         self.alpha_, self.alphas_, self.scores_ = model.alpha, model.alphas, model.scores
         mean = mean_scores(model.scores)
-        known = np.where(np.isnan(mean), -np.inf, mean).max(axis=0)
-        known = np.where(np.isinf(known), np.nan, known)
-        self.best_score_ = known if self.alpha_per_output else float(known)
-        lacking = int(without_score(model.scores).sum())
-        if lacking:
-            told = f"gives no number on {lacking} of {len(model.scores)} folds: these judge nothing."
-            warnings.warn(f"{type(self).__name__}: scoring={self.scoring!r} {told}", UserWarning, stacklevel=outside())
+        best = np.where(np.isnan(mean), -np.inf, mean).max(axis=0)
+        best = np.where(np.isinf(best), np.nan, best)
+        self.best_score_ = best if self.alpha_per_output else float(best)
+        n_without = int(without_score(model.scores).sum())
+        if n_without:
+            result = f"gives no number on {n_without} of {len(model.scores)} folds: these judge nothing."
+            message = f"{type(self).__name__}: scoring={self.scoring!r} {result}"
+            warnings.warn(message, UserWarning, stacklevel=outside())
         if model.paths is not None:
             self.coefs_paths_ = model.paths
         self.temperature_ = 1.0
@@ -339,23 +341,23 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
         self._warn_of_units(task)
 
     def _warn_of_units(self, task: Task) -> None:
-        """Where penalties that were not given leave nothing of some columns."""
+        """Warn if the best penalty of the default grid leaves next to nothing of many columns."""
         if np.ndim(self.alphas) or len(self.alphas_) < 2 or not task.problem.rows.n_rows:  # of moments, say
             return
-        told = advice(task.problem)
-        if not told:
+        scaling = advice(task.problem)
+        if not scaling:
             return
         variance = to_numpy(task.problem.feature_variance)
-        # A few pixels that are hardly ever on are no matter.
+        # A few columns, such as pixels that are hardly ever on, do not matter.
         if np.mean(np.min(self.alpha_) > OUTWEIGHED * variance[variance > 0]) > SHARE_OF_COLUMNS:
             reason = "The best penalty leaves next to nothing of many columns."
-            warnings.warn(f"{type(self).__name__}: {reason}{told}", UserWarning, stacklevel=outside())
+            warnings.warn(f"{type(self).__name__}: {reason}{scaling}", UserWarning, stacklevel=outside())
 
     def _store_left_out(self, task: Task, model: Selected) -> None:
         scorer = self._scorer_of(task)
         Z = scorer.one_column(model.left_out)
         truth = scorer.truth(slice(None))
-        given, weight = None if task.weight is None else to_numpy(task.weight), self._weight_left_out(task)
+        sample_weight, weight = None if task.weight is None else to_numpy(task.weight), self._weight_left_out(task)
         has_probabilities = SMOOTH_LOSSES[self.loss_].probabilistic
         if self.calibrate:
 
@@ -367,21 +369,18 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
             self.loo_proba_ = task.rows.asarray(self._probabilities(Z))
         self.loo_score_ = float(scorer.score(Z, truth, weight))
         if model.check is not None and has_probabilities:
-            chosen = model.check.rows
-            approximate, exact = (
-                scorer.log_likelihood(scores, truth[chosen])
-                for scores in (Z[chosen], scorer.one_column(model.check.scores))
-            )
+            rows, refitted = model.check.rows, scorer.one_column(model.check.scores)
+            approximate, exact = (scorer.log_likelihood(scores, truth[rows]) for scores in (Z[rows], refitted))
             self.loo_check_ = {
-                "rows": len(chosen),
-                "correlation": float(np.corrcoef(approximate, exact)[0, 1]) if len(chosen) > 1 else float("nan"),
+                "rows": len(rows),
+                "correlation": float(np.corrcoef(approximate, exact)[0, 1]) if len(rows) > 1 else float("nan"),
                 "mean_difference": float(exact.mean() - approximate.mean()),
                 "largest": float(np.abs(exact - approximate).max()),
             }
-        self._conformity = Conformity.of(self._support(Z), truth, given)
+        self._conformity = Conformity.of(self._support(Z), truth, sample_weight)
 
     def _support(self, Z: Array) -> np.ndarray:
-        """Of each class by each row: probabilities, or scores where there are none."""
+        """Probabilities of the classes, or scores if there are none, of shape (n_rows, n_classes)."""
         if not SMOOTH_LOSSES[self.loss_].probabilistic:
             return to_numpy(self._of_each_class(Z))
         return to_numpy(self._probabilities(Z))

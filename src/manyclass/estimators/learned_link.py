@@ -28,18 +28,18 @@ MOST_SCORES = 2e5
 class LearnedLink(StagewiseClassifierBase):
     """A classifier whose squared loss has probabilities by a softmax at a learned temperature, or by a projection.
 
-    Both are learned from predictions of rows by models that have not seen them. These are the held-out rows; or the
-    rows that compare penalties of generated features; or the rows that are left out in turn to choose the features. If
-    there are none, probabilities are projections, and the rows of the fit tell the share of them that is even.
+    Both are learned from predictions of rows by models that were not fitted to them. These are the held-out rows; or
+    the rows that compare penalties of generated features; or the rows that are left out in turn to choose the features.
+    If there are none, probabilities are projections, and their even share is learned from the rows of the fit.
     """
 
     _learned: tuple[float | None, float] | None  # by `link_of_squared`
     _link_proof: ClassVar[float] = 0.0
-    """By how many standard errors the log loss of a link has to be below that of a projection."""
+    """The link is taken if its log loss is so many standard errors below that of the projection."""
 
     @property
     def temperature_(self) -> float:
-        """What the scores of the squared loss are divided by before the link, if they have one."""
+        """The divisor of the scores of the squared loss before the link, if they have one."""
         slope, _ = vars(self).get("_learned") or (None, 0.0)
         if slope is None:
             raise AttributeError("There is temperature_ where scores of the squared loss have a link.")
@@ -66,8 +66,8 @@ class LearnedLink(StagewiseClassifierBase):
     def _link_of(self, left_out: LeftOut) -> tuple[float | None, float]:
         """`link_of_squared`, for scores and labels in the units of this loss.
 
-        Only the unit has to be changed, not the origin: independent columns already have scores around their middle,
-        and with exclusive classes neither a softmax nor a projection depends on what all scores have in common.
+        Only the unit has to be changed, not the origin: scores of independent columns are relative to the midpoint, and
+        with exclusive classes neither a softmax nor a projection depends on a common shift of the scores.
         """
         absent, present = LOSSES[self.loss_].label_values or (-1.0, 1.0)
         unit = 0.5 * (present - absent)
@@ -75,24 +75,24 @@ class LearnedLink(StagewiseClassifierBase):
         slope, doubt = link_of_squared(scaled, self._domain, self._link_proof)
         return None if slope is None else slope / unit, doubt
 
-    def _learn_link(self, left_out: LeftOut, known: np.ndarray | None = None) -> None:
+    def _learn_link(self, left_out: LeftOut, seen: np.ndarray | None = None) -> None:
         Z, Y, weight = left_out
         if self._domain.exclusive:
             codes = Y.argmax(axis=1)
-            weight = of_known(weight, known_to_others(codes, weight) if known is None else known[codes])
+            weight = of_known(weight, known_to_others(codes, weight) if seen is None else seen[codes])
         if Y.size > MOST_SCORES:  # enough for a single number
             n_rows = min(max(int(MOST_SCORES / Y.shape[1]), FEWEST_ROWS), len(Y))
-            some = np.random.default_rng(0).choice(len(Y), n_rows, replace=False)
-            Z, Y, weight = Z[some], Y[some], None if weight is None else weight[some]
+            index = np.random.default_rng(0).choice(len(Y), n_rows, replace=False)
+            Z, Y, weight = Z[index], Y[index], None if weight is None else weight[index]
         if weight is None or weight.any():
             self._learned = self._link_of(LeftOut(Z, Y, weight))
 
     def _learn_from(self, problem: Problem, scored: Array, scores: Array) -> None:
         Y = to_numpy(problem.targets.dense(slice(None), scores, problem.xp))
-        of_rows: Any = to_numpy(scored).astype(np.float64)
-        known = None if problem.weight is None else np.any(Y[to_numpy(problem.weight) > 0] > 0, axis=0)
-        index = np.flatnonzero(of_rows > 0)
-        self._learn_link(LeftOut(to_numpy(scores)[index].astype(np.float64), Y[index], of_rows[index]), known)
+        weight: Any = to_numpy(scored).astype(np.float64)
+        seen = None if problem.weight is None else np.any(Y[to_numpy(problem.weight) > 0] > 0, axis=0)
+        index = np.flatnonzero(weight > 0)
+        self._learn_link(LeftOut(to_numpy(scores)[index].astype(np.float64), Y[index], weight[index]), seen)
 
     def _task(self, rows: Rows, encoded: Any, weight: Any, clock: Clock) -> Task:
         self.__dict__.pop("_learned", None)
@@ -131,24 +131,24 @@ def link_of_squared(left_out: LeftOut, domain: ConvexSet, proof: float = 0.0) ->
     The slope is fitted to smoothed labels, as for a model without errors on n labels. So if all rows are predicted
     right, probabilities are as near to 1 as so many rows can show, and not nearer.
     """
-    Z, present, weight = left_out.scores, left_out.labels > 0, left_out.weight
-    of_rows, Y = np.ones(len(Z)) if weight is None else weight, present.astype(np.float64)
-    n_rows = float(in_copies(of_rows).sum())
+    Z, present = left_out.scores, left_out.labels > 0
+    weight, Y = np.ones(len(Z)) if left_out.weight is None else left_out.weight, present.astype(np.float64)
+    n_rows = float(in_copies(weight).sum())
     n_classes, n = Y.shape[1] if domain.exclusive else 2, n_rows * (1 if domain.exclusive else Y.shape[1])
     link, even = SMOOTH_LOSSES["softmax" if domain.exclusive else "logistic"], 1.0 / n_classes
     smoothed = MatrixTargets(Y + (even - Y) / (n + 2.0))
 
     def loss(log_slope: float) -> float:
-        return mean_loss(link, smoothed, of_rows, [(slice(None), Z * np.exp(log_slope))], xp)
+        return mean_loss(link, smoothed, weight, [(slice(None), Z * np.exp(log_slope))], xp)
 
     slope = best_slope(loss, Z)
     P = domain.project(0.5 * (1.0 + Z), xp)
     own = (P * Y).sum(axis=1, keepdims=True) if domain.exclusive else np.where(present, P, 1.0 - P)
-    unforeseen = float(np.average(np.mean(own <= NONE, axis=1), weights=of_rows))
+    unforeseen = float(np.average(np.mean(own <= NONE, axis=1), weights=weight))
     doubt = StageScore(math.nan, math.nan, n, unforeseen).doubt
     projected = -np.log(own + doubt * (even - own)).sum(axis=1)
     linked = link.values(Z * slope, slice(None), MatrixTargets(Y), xp)
     gain = projected - linked
-    mean = float(np.average(gain, weights=of_rows))
-    error = (float(np.average((gain - mean) ** 2, weights=of_rows)) / n_rows) ** 0.5
+    mean = float(np.average(gain, weights=weight))
+    error = (float(np.average((gain - mean) ** 2, weights=weight)) / n_rows) ** 0.5
     return (slope if mean >= proof * error else None), doubt

@@ -51,9 +51,9 @@ class StagewiseEstimator(Estimator):
         """Whether a link from scores to probabilities is learned from held-out rows."""
         return False
 
-    def _learn_link(self, left_out: LeftOut, known: np.ndarray | None = None) -> None:
-        """Learn the link from left-out predictions. `known` are the classes that their models have seen; by default
-        those with another row among these."""
+    def _learn_link(self, left_out: LeftOut, seen: np.ndarray | None = None) -> None:
+        """Learn the link from left-out predictions. `seen` says which classes the models have been fitted to; by
+        default those with another row among these."""
 
     def _learn_from(self, problem: Problem, scored: Array, scores: Array) -> None:
         """Learn the link from held-out rows, those of positive weight in `scored`, and the scores of all rows."""
