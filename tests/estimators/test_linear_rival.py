@@ -339,8 +339,9 @@ def test_units_are_those_of_the_look_and_folds_as_many_as_rows_allow(rng):
         assert (rival(X, {"columns": 0.2, "standardized columns": in_units})[0].unit is not None) is has_unit
     for n, folds in ((12, 5), (40, 10)):
         one, problem = rival(X[:n])
-        assert one._look(problem).cv == folds
-    assert len(one._look(problem).alphas) > len(rival(rng.standard_normal((40, 3)))[0]._look(rival(X[:, :2])[1]).alphas)
+        assert one._search(problem).cv == folds
+    other = rival(rng.standard_normal((40, 3)))[0]
+    assert len(one._search(problem).alphas) > len(other._search(rival(X[:, :2])[1]).alphas)
 
 
 @pytest.mark.parametrize(("error", "clearly"), [(0.25, False), (0.247, False), (0.24, True)])
@@ -350,7 +351,7 @@ def test_a_link_is_clearly_better_than_least_squares_on_more_rows(error, clearly
     problem = Problem(as_rows(rng.standard_normal((60, 2))), ClassTargets(y, 3), SMOOTH_LOSSES["softmax"], 0.1)
     rival = StagewiseClassifier()._rival(SimpleNamespace(problem=problem, encoded=None), {})
     errors = {"link": error, "other": 0.25}
-    monkeypatch.setattr(LinearRival, "_some", lambda self, n_rows: (problem, y))
+    monkeypatch.setattr(LinearRival, "_sample", lambda self, n_rows: (problem, y))
     monkeypatch.setattr(LinearRival, "_fit", lambda self, model, part, y: model if model in errors else "link")
     monkeypatch.setattr(LinearRival, "_error_on", lambda self, model, part, y: errors[model])
     assert rival._errs_less("other", "link") is clearly

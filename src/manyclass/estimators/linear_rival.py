@@ -28,20 +28,20 @@ LINKED = "columns with a link"
 NEAR = 1.25
 """Up to so many times the error of the rival, generated features may still be better with more rows."""
 PENALTIES = 5
-"""Penalties of a first look: so many powers of 1/10 of the mean squared norm; more if some columns outweigh others."""
+"""Penalties of the first comparison: so many powers of 1/10 of the mean squared norm, and more if columns differ."""
 COARSE, FOLDS = 1e-2, 10
-"""The gap of the fits of a first look, and their folds. These are many, as a link gains from rows, and is compared with
-least squares that leaves out single rows."""
+"""The tolerance and the folds of the first comparison. The folds are many, as a link needs more rows than least squares
+does, whose errors leave out single rows."""
 MOST_ROWS = 8192
-"""Rows of a second look, half of which judge; and rows that choose the penalty."""
-LOOKED_AT_AGAIN = 4096
-"""Rows of a second look against least squares on the columns, half of which judge."""
-OF_LABELS = 19
+"""Rows of the second comparison, half of which judge; and rows that choose the penalty."""
+COLUMNS_ROWS = 4096
+"""Rows of the second comparison with least squares on the columns, half of which judge."""
+LABEL_PENALTIES = 19
 """Penalties that are compared for several labels: more, as counts of errors are not a smooth score."""
 FEW_ROWS, HELD_OUT = 2500, 0.25
-"""Up to so many rows the penalty is cross-validated; of more, this share judges."""
+"""Up to so many rows the penalty is cross-validated; of more, this share is held out."""
 SHARE_OF_TIME, FOR_PENALTY = 0.2, 0.6
-"""Shares of the remaining time, for one look and for the choice of the penalty."""
+"""Shares of the remaining time, for one comparison and for the choice of the penalty."""
 
 
 class _Penalties(GLMClassifierCV):
@@ -57,22 +57,22 @@ class LinearRival:
     owner: Classifier  # gets the loss and the penalty if the rival takes its place
     task: Task  # what the owner is fitted to
     unit: Array | None = None  # columns are divided by these before they are penalised
-    _alpha_of_look: float = field(default=math.nan, init=False)  # the best penalty of the first look
+    _first_alpha: float = field(default=math.nan, init=False)  # the best penalty of the first comparison
 
     def wins(self, errors: dict[str, float], generated: Classifier) -> bool:
         """Whether it errs less than all others, and, if they are near, also does so on more rows.
 
         `errors` are those of `errors_of_representations`; the error of the rival is added. If there are more rows than
-        those of the first look, the rival gains more from them than least squares on the same columns, if it comes
-        near. `generated` is the classifier on generated features.
+        those of the first comparison, the rival may gain more from them than least squares on the same columns; so it
+        only has to be near. `generated` is the classifier on generated features.
         """
         of_columns = min(error for name, error in errors.items() if name in (COLUMNS, IN_UNITS))
         of_generated = min(error for name, error in errors.items() if name not in (COLUMNS, IN_UNITS))
-        knows_all = self.task.problem.rows.n_rows <= 2 * SAMPLED_ROWS
+        has_seen_most = self.task.problem.rows.n_rows <= 2 * SAMPLED_ROWS
         own = errors[LINKED] = self._error(SAMPLED_ROWS)
         if not own < of_generated:
             return False
-        if knows_all:
+        if has_seen_most:
             return own < of_columns
         if not CLEARLY * own < of_columns and not (self._is_near(own, of_columns) and self._gains_more()):
             return False
@@ -80,16 +80,16 @@ class LinearRival:
 
     def iterates(self) -> Iterates:
         """The iterates of `GLMClassifier` at its best penalty, as models of one stage, up to the first within tol."""
-        given, frame, saved = self.task.problem, self._frame, self.task.saved
-        if saved is None:
-            given.alpha = self._penalty()
-        model = GLMClassifier(given.alpha, fit_intercept=given.fit_intercept)
+        whole, frame = self.task.problem, self._frame
+        if self.task.saved is None:
+            whole.alpha = self._penalty()
+        model = GLMClassifier(whole.alpha, fit_intercept=whole.fit_intercept)
         model.classes_, model.multilabel_ = self.owner.classes_, self.owner.multilabel_
         model.choice_ = {"changed_to": []}
-        loss, targets = model._loss_and_targets(given.rows, self.task.encoded)
+        loss, targets = model._loss_and_targets(whole.rows, self.task.encoded)
         self.owner.loss_ = model.loss_
         problem = frame.problem.variant(loss=loss, targets=targets, shift=None)
-        problem.alpha = given.alpha
+        problem.alpha = whole.alpha
         iterates = InOrder(model._iterates(replace(self.task, problem=problem)))
         for iterate in iterates:
             is_last = iterate.duality_gap <= model.tol * iterate.strictness
@@ -106,40 +106,40 @@ class LinearRival:
 
         For more rows it falls with the root of their weight (see `ProductEquations.best_alpha`).
         """
-        part, y = self._some(MOST_ROWS)
+        part, y = self._sample(MOST_ROWS)
         splits = _splits(part, y)
-        search = _Penalties(OF_LABELS if y.ndim == 2 else 10, cv=splits, fit_intercept=part.fit_intercept)
+        search = _Penalties(LABEL_PENALTIES if y.ndim == 2 else 10, cv=splits, fit_intercept=part.fit_intercept)
         model = self._fit(search, part, y, FOR_PENALTY)
         alpha = float(model.alpha_)
         if model.status_ is Status.MAX_TIME:  # only the largest penalties were tried
-            part, y = self._some(SAMPLED_ROWS)
-            alpha = float(self._fit(self._look(part), part, y, FOR_PENALTY).alpha_)
+            part, y = self._sample(SAMPLED_ROWS)
+            alpha = float(self._fit(self._search(part), part, y, FOR_PENALTY).alpha_)
         elif y.ndim == 2 and model.coefs_paths_ is not None:
             alpha = _penalty_of_labels(model, part, y, splits)
         if not alpha > 0:
             raise OutOfTime
         return alpha * math.sqrt(part.total_weight / self.task.problem.total_weight)
 
-    # -- the looks ----------------------------------------------------------------------------------------------------
+    # -- comparisons --------------------------------------------------------------------------------------------------
 
     def _error(self, n_rows: int) -> float:
-        """The cross-validated error on so many rows, as in `errors_of_representations`; nan where unknown."""
-        part, y = self._some(n_rows)
+        """The cross-validated error on so many rows, as in `errors_of_representations`; nan if unknown."""
+        part, y = self._sample(n_rows)
         if (y.ndim == 1 and np.ptp(y) == 0) or not float(part.xp.sum(part.feature_variance)) > 0:
             return math.nan
         scoring: Any = "accuracy"
         if self._has_columns:
             scoring = make_scorer(_square, response_method="predict_proba", greater_is_better=False)
         try:
-            look = self._fit(self._look(part, scoring), part, y)
+            model = self._fit(self._search(part, scoring), part, y)
         except TooFewRowsError:
             return math.nan
-        if look.status_ is Status.MAX_TIME:  # an unfinished search says nothing
+        if model.status_ is Status.MAX_TIME:  # an unfinished search says nothing
             return math.nan
-        score, self._alpha_of_look = float(look.best_score_), float(look.alpha_)
+        score, self._first_alpha = float(model.best_score_), float(model.alpha_)
         return -score / _variance(y) if self._has_columns else 1.0 - score
 
-    def _look(self, part: Problem, scoring: Any = None) -> _Penalties:
+    def _search(self, part: Problem, scoring: Any = None) -> _Penalties:
         variances = part.feature_variance
         n_penalties = PENALTIES + math.ceil(math.log10(outweighing(variances)))
         alphas = float(part.xp.sum(variances)) * 10.0 ** -np.arange(1, n_penalties + 1)
@@ -153,33 +153,31 @@ class LinearRival:
         return own - other < math.sqrt((own + other) / SAMPLED_ROWS)
 
     def _gains_more(self) -> bool:
-        """Whether it errs clearly less than least squares on the columns if both have more rows."""
-        part, _ = self._some(SAMPLED_ROWS)
+        """Whether it errs clearly less than least squares on the columns if both are fitted to more rows."""
+        part, _ = self._sample(SAMPLED_ROWS)
         Y = part.xp.astype(part.targets.dense(slice(None), part.rows.zeros((0,)), part.xp), part.xp.float64)
         weight = None if part.weight is None else part.xp.astype(part.weight, part.xp.float64)
         alphas, errors, _ = path_of_rows(part.rows, Y, weight, fit_intercept=part.fit_intercept)
-        penalties = {"auto": self._alpha_of_look, "squared": best(alphas, errors)}
-        less = math.sqrt(part.rows.n_rows / min(LOOKED_AT_AGAIN / 2, self.task.problem.rows.n_rows / 2))
+        penalties = {"auto": self._first_alpha, "squared": best(alphas, errors)}
+        factor = math.sqrt(part.rows.n_rows / min(COLUMNS_ROWS / 2, self.task.problem.rows.n_rows / 2))
         ours, theirs = (
-            GLMClassifier(less * alpha, loss=loss, fit_intercept=part.fit_intercept, tol=COARSE)
+            GLMClassifier(factor * alpha, loss=loss, fit_intercept=part.fit_intercept, tol=COARSE)
             for loss, alpha in penalties.items()
         )
-        return self._errs_less(theirs, ours, LOOKED_AT_AGAIN)
+        return self._errs_less(theirs, ours, COLUMNS_ROWS)
 
     def _errs_less(self, other: Any, own: Any = None, n_rows: int = MOST_ROWS) -> bool:
-        """Whether `own` errs clearly less than `other` on unseen rows. Without `own`, a quick search errs less."""
-        part, y = self._some(n_rows)
+        """Whether `own` errs clearly less than `other` on unseen rows; or a coarse search less, without `own`."""
+        part, y = self._sample(n_rows)
         is_fitted = folds_by_content(part.rows, y if y.ndim == 1 else None, None, 2) == 0
         fitted, judging = np.flatnonzero(is_fitted), np.flatnonzero(~is_fitted)
         if y.ndim == 1 and np.ptp(y[fitted]) == 0:
             return False
-        known, unseen = part.taken(fitted), part.taken(judging)
-        cv, is_quick = _splits(known, y[fitted]), own is None
+        seen, unseen = part.taken(fitted), part.taken(judging)
+        cv, is_coarse = _splits(seen, y[fitted]), own is None
         own = own or GLMClassifierCV(5, cv=cv, fit_intercept=part.fit_intercept, tol=COARSE)
-        ours, theirs = (
-            self._error_on(self._fit(model, known, y[fitted]), unseen, y[judging]) for model in (own, other)
-        )
-        return ours < (theirs if is_quick else CLEARLY * theirs)
+        ours, theirs = (self._error_on(self._fit(model, seen, y[fitted]), unseen, y[judging]) for model in (own, other))
+        return ours < (theirs if is_coarse else CLEARLY * theirs)
 
     @cached_property
     def _frame(self) -> Frame:
@@ -190,8 +188,8 @@ class LinearRival:
         """Whether the outputs are independent labels, so that squared errors are compared."""
         return bool(self.task.encoded.is_multilabel or self.task.encoded.is_binary)
 
-    def _some(self, n_rows: int) -> tuple[Problem, np.ndarray]:
-        """A sample of the rows, and their class numbers, or the labels by which models are compared."""
+    def _sample(self, n_rows: int) -> tuple[Problem, np.ndarray]:
+        """A sample of the rows, and their class numbers, or the labels on which models are compared."""
         problem = self._frame.problem
         part = problem.taken(problem.sample(min(n_rows, problem.rows.n_rows)))
         Y = to_numpy(part.targets.dense(slice(None), part.rows.zeros((0,)), part.xp)) > 0
@@ -228,7 +226,7 @@ def _splits(part: Problem, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]
     if n_rows > FEW_ROWS:
         return list(ShuffleSplit(1, test_size=HELD_OUT, random_state=0).split(np.zeros(n_rows)))
     fold = folds_by_content(part.rows, y if y.ndim == 1 else None, part.weight, 5)
-    return [(np.flatnonzero((fold >= 0) & (fold != one)), np.flatnonzero(fold == one)) for one in range(5)]
+    return [(np.flatnonzero((fold >= 0) & (fold != out)), np.flatnonzero(fold == out)) for out in range(5)]
 
 
 def _penalty_of_labels(
@@ -236,19 +234,19 @@ def _penalty_of_labels(
 ) -> float:
     """The penalty with the best F1 score, of those whose errors are within a standard error of the fewest.
 
-    Of equals it is the largest. If no label is predicted by any, it is the penalty with the least log loss. That one
-    is not used otherwise: where few labels are present, its model predicts hardly any.
+    Of equals it is the largest. If none predicts any label, it is the penalty with the least log loss, whose model
+    predicts hardly any label if few are present.
     """
     rows, d, counts = part.rows, part.rows.n_features, []
     for models, (_, judging) in zip(model.coefs_paths_, splits, strict=False):  # time may have ended the search
-        some, present = rows.take(judging), y[judging] > 0
-        scores = [to_numpy(some.matmat(rows.asarray(one[:, :d].T))) + one[:, d:].sum(axis=1) for one in models]
+        own, present = rows.take(judging), y[judging] > 0
+        scores = [to_numpy(own.matmat(rows.asarray(coef[:, :d].T))) + coef[:, d:].sum(axis=1) for coef in models]
         predicted = np.stack(scores) > 0
         counts.append(np.stack([(predicted & present).sum(axis=2), predicted.sum(axis=2) + present.sum(axis=1)]))
-    right, named = np.concatenate(counts, axis=2)
-    wrong, judging = named - 2 * right, np.concatenate([judging for _, judging in splits[: len(counts)]])
+    right, total = np.concatenate(counts, axis=2)  # true positives; predicted and present labels
+    wrong, judging = total - 2 * right, np.concatenate([judging for _, judging in splits[: len(counts)]])
     weight = np.ones(len(judging)) if part.weight is None else to_numpy(part.weight)[judging]
-    errors, f1 = wrong @ weight, 2 * (right @ weight) / np.maximum(named @ weight, 1e-300)
+    errors, f1 = wrong @ weight, 2 * (right @ weight) / np.maximum(total @ weight, 1e-300)
     least = int(np.argmin(errors))
     error = np.sqrt(np.sum((weight * (wrong[least] - errors[least] / weight.sum())) ** 2))
     f1 = np.where(errors <= errors[least] + error, f1, 0.0)

@@ -21,7 +21,7 @@ PATH_BYTES = 1 << 28
 
 @dataclass(frozen=True)
 class Plan:
-    """What a search has to do."""
+    """The specification of a search."""
 
     alphas: np.ndarray  # descending
     folds: list[Fold]  # empty if every row is left out in turn, or none
@@ -59,7 +59,7 @@ class Selected:
 
 @dataclass
 class PenaltySearch(ABC):
-    """Yields the best model so far after each step. Subclasses fit the models."""
+    """Fits and scores models along a path of penalties, and yields the best one so far after each step."""
 
     task: Task
     scorer: ModelScorer
@@ -77,14 +77,13 @@ class PenaltySearch(ABC):
         problem, plan = self.task.problem, self.plan
         shape: tuple[int, ...] = (plan.n_judged, len(plan.alphas))
         self.scores = np.full((*shape, problem.n_outputs) if plan.per_output else shape, np.nan)
-        # The log loss also decides when a search ends early.
+        # The log loss, too, decides whether a search ends early.
         self.likelihoods, likelihood = np.full(shape, np.nan), None if plan.is_whole else self.scorer.of_likelihood()
         self.scorers = [self.scorer] if likelihood is None else [self.scorer, likelihood]
         self.n_iter = np.ones(shape, dtype=np.int32)
-        of_one = (problem.n_outputs, problem.rows.n_features + problem.fit_intercept)
-        if np.prod([*shape, *of_one], dtype=float) * problem.rows.itemsize <= PATH_BYTES:
-            dtype = to_numpy(problem.rows.zeros((0,))).dtype
-            self.paths = np.full((*shape, *of_one), np.nan, dtype=dtype)
+        shape = (*shape, problem.n_outputs, problem.rows.n_features + problem.fit_intercept)
+        if np.prod(shape, dtype=float) * problem.rows.itemsize <= PATH_BYTES:
+            self.paths = np.full(shape, np.nan, dtype=to_numpy(problem.rows.zeros((0,))).dtype)
 
     @abstractmethod
     def iterates(self) -> Iterates:
@@ -102,12 +101,12 @@ class PenaltySearch(ABC):
 
     def selected(self, model: tuple[Array, Array], alpha: Any = None, **more: Any) -> Selected:
         """A model on the rows of the frame, as the result of the search."""
-        found = self.best_alpha if alpha is None else alpha
+        alpha = self.best_alpha if alpha is None else alpha
         if self.plan.per_output:
-            found = np.broadcast_to(found, (self.task.problem.n_outputs,)).copy()
+            alpha = np.broadcast_to(alpha, (self.task.problem.n_outputs,)).copy()
         paths = None if self.paths is None else self.paths.copy()
         scores, n_iter = self.scores.copy(), self.n_iter.copy()
-        return Selected(*self.frame.lift(*model), found, self.plan.alphas, scores, paths, n_iter, **more)
+        return Selected(*self.frame.lift(*model), alpha, self.plan.alphas, scores, paths, n_iter, **more)
 
     def alpha_of(self, alpha: float, weight: float) -> float:
         """The penalty of the objective, a mean, for rows of total weight `weight`."""

@@ -1,6 +1,7 @@
 """The search for a penalty of the squared loss: exact, from one decomposition for all penalties."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,11 @@ class RidgeSearch(PenaltySearch):
     """Fits from moments, exactly."""
 
     def iterates(self) -> Iterates:
-        given, plan, alphas = self.task.problem, self.plan, self.plan.alphas
-        given.centred = True
-        path, fitted = self._paths(given, wide=False)
-        if given.rows.moments_itemsize < 8 and _is_rounding(path, given.rows.precision):
-            path, fitted = self._paths(given, wide=True)
+        problem, plan, alphas = self.task.problem, self.plan, self.plan.alphas
+        problem.centred = True
+        path, of_folds = self._paths(problem, wide=False)
+        if problem.rows.moments_itemsize < 8 and _is_rounding(path, problem.rows.precision):
+            path, of_folds = self._paths(problem, wide=True)
         problem = self.frame.problem
         errors = path.generalised_cross_validation(alphas, problem)
         first = best(alphas, errors)
@@ -40,7 +41,7 @@ class RidgeSearch(PenaltySearch):
             self.scores[0] = -errors if plan.per_output else -errors.mean(axis=1)
         elif plan.mode == "loo":
             self._leave_one_out(path)
-        for number, (fold, moments) in enumerate(zip(plan.folds, fitted, strict=True)):
+        for number, (fold, moments) in enumerate(zip(plan.folds, of_folds, strict=True)):
             self.task.clock.check(ahead=_seconds_of_spectrum(problem))
             self._judge_fold(number, fold, RidgePath(moments, problem.fit_intercept))
         self._check_scores()
@@ -53,19 +54,18 @@ class RidgeSearch(PenaltySearch):
         passes += 2.0 * bool(plan.folds) + (plan.mode == "loo")
         yield Iterate(lambda: self.selected(model), 0.0, 1, passes, rank=0.0, details=details)
         if plan.leave_one_out:
-            left_out = self._left_out(path, alpha)
-            more = {"left_out": left_out}
-            yield Iterate(lambda: self.selected(model, **more), 0.0, 1, passes + 1, rank=-1.0, details=details)
+            last = partial(self.selected, model, left_out=self._left_out(path, alpha))
+            yield Iterate(last, 0.0, 1, passes + 1, rank=-1.0, details=details)
         return Status.FINISHED
 
-    def _paths(self, given: Problem, *, wide: bool) -> tuple[RidgePath, list[Moments]]:
-        """The path of all rows, and the moments of the rows that each fold fits."""
-        self.frame = Frame(given, rotate=occurring(given)[0].rows.has_row_space, wide=wide, drops_empty=True)
+    def _paths(self, whole: Problem, *, wide: bool) -> tuple[RidgePath, list[Moments]]:
+        """The path of all rows, and the moments of the rows that each fold is fitted to; sets the frame."""
+        self.frame = Frame(whole, rotate=occurring(whole)[0].rows.has_row_space, wide=wide, drops_empty=True)
         problem = self.frame.problem
         what = f"The second moments of {problem.rows.n_features} columns"
-        require(memory_of_ridge(problem), given.memory_limit, what, "use GLMClassifier, which can do without")
-        full, fitted = moments_by_fold(problem, self.plan.folds)
-        return RidgePath(full, problem.fit_intercept), list(fitted)
+        require(memory_of_ridge(problem), whole.memory_limit, what, "use GLMClassifier, which can do without")
+        full, of_folds = moments_by_fold(problem, self.plan.folds)
+        return RidgePath(full, problem.fit_intercept), list(of_folds)
 
     def _models(self, path: RidgePath, alphas: Iterable[Any]) -> Iterator[tuple[Array, Array]]:
         """W and b at each penalty, on the rows of the frame, in their dtype."""
@@ -100,14 +100,15 @@ class RidgeSearch(PenaltySearch):
         self.scores[0] = [scorer.score(Z, scorer.truth(slice(None)), weight) for Z in table]
 
     def _left_out(self, path: RidgePath, alpha: Any) -> np.ndarray:
+        """The leave-one-out scores of all rows, at the penalty of each output."""
         problem = self.frame.problem
-        of_each = np.broadcast_to(alpha, (problem.n_outputs,))
-        unique = np.unique(of_each)
-        found = np.empty((problem.rows.n_rows, problem.n_outputs))
+        alphas = np.broadcast_to(alpha, (problem.n_outputs,))
+        unique = np.unique(alphas)
+        scores = np.empty((problem.rows.n_rows, problem.n_outputs))
         for place, part, Z in path.left_out_scores(unique, problem):
-            columns = np.flatnonzero(of_each == unique[place])
-            found[part, columns] = to_numpy(Z)[:, columns]
-        return found
+            columns = np.flatnonzero(alphas == unique[place])
+            scores[part, columns] = to_numpy(Z)[:, columns]
+        return scores
 
 
 def seconds_of_ridge(problem: Problem) -> float:

@@ -54,7 +54,7 @@ class SampledStream(ExactStream, StagewiseClassifierBase):
 
     def _solve(self, clock: Clock) -> None:
         kept = self._kept
-        if self._is_sampled:  # held out are some by their places, in which the order of the stream has no part
+        if self._is_sampled:  # in an order that does not depend on the stream, as rows are held out by position
             kept = kept.taken(np.argsort(kept.keys, kind="stable"))
         rows = as_rows(kept.X)
         codes = None if self.multilabel_ else np.searchsorted(self.classes_, kept.y)
@@ -64,7 +64,7 @@ class SampledStream(ExactStream, StagewiseClassifierBase):
         self._store_outcome(task, self._run(task)(iterates, lambda: self._fallback(task)))
 
     def _sampled_iterates(self, task: Task) -> Iterates:
-        """Where only moments are known of most rows."""
+        """The iterates if only moments are known of most rows."""
         problem, whole = task.problem, self._stream_moments(task)
         n = self._stream.n_effective
         if task.held_out is not None:
@@ -78,7 +78,7 @@ class SampledStream(ExactStream, StagewiseClassifierBase):
         return (yield from self._on_columns(task, frame, equations))
 
     def _features(self, problem: Problem) -> str:
-        """Columns as they are, or in units of their own where the penalty is chosen and that one predicts better."""
+        """Columns as they are, or standardised if the penalty is chosen and that predicts better."""
         unit = column_units(problem) if self.alpha == "auto" else None
         errors = errors_of_representations(problem, unit) if unit is not None else {}
         return IN_UNITS if in_units_is_better(errors, COLUMNS, IN_UNITS) else COLUMNS

@@ -21,14 +21,14 @@ from manyclass.fit import Iterates
 from manyclass.model import Loss, Problem
 
 FEWEST_EPOCHS, MULTIPLICATIONS = 1000, 2e9
-"""Epochs that are always allowed, and multiplications up to which more are."""
+"""max_iter="auto": the least number of epochs, and the multiplications that allow more."""
 HELD_BACK = 0.05
-"""Of the spread of responses: predictions that reach no further explain no more than a tenth of the variance."""
+"""Share of the spread of responses: predictions that differ no more explain at most a tenth of the variance."""
 
 
 @dataclass(eq=False, repr=False)
 class DualEstimator(HoldsOut, LinearModel):
-    """The call of the solver, and the dual variables that it leaves beside a model."""
+    """What estimators by dual coordinate ascent share: the solver, and the dual variables beside the model."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RUN,
@@ -49,9 +49,9 @@ class DualEstimator(HoldsOut, LinearModel):
     _compiles = True
 
     def _memory(self, problem: Problem) -> dict[str, float]:
-        # The present ones, those of the best point, and what is made of them while the gap is measured.
+        # The present ones, those of the best point, and temporaries of the duality gap.
         of_rows = {"dual variables": 6 * 8.0 * problem.rows.n_rows * problem.n_outputs}
-        # W, the centre, the points before and ahead, and what is made of them when the centre moves.
+        # W, the centre, the points before and ahead, and temporaries of a move of the centre.
         return super()._memory(problem) | of_rows | {"centres": 6 * 8.0 * problem.rows.n_features * problem.n_outputs}
 
     def _limits(self, task: Task) -> tuple[float, float | None]:
@@ -59,7 +59,7 @@ class DualEstimator(HoldsOut, LinearModel):
 
     def _iterates(self, task: Task) -> Iterates:
         problem = DualProblem(task.problem)
-        self._look_at(problem)
+        self._check_problem(problem)
         iterates = ascend(
             problem,
             homotopy_path(problem, self.homotopy),
@@ -67,7 +67,7 @@ class DualEstimator(HoldsOut, LinearModel):
             proximal=self.homotopy == "auto" and is_hard(problem),
             start=self._previous(problem),
             seed=int(task.rng.integers(2**31)),
-            # Held-out rows judge every epoch, or there would be little left to stop.
+            # Held-out rows judge every epoch: later, there would be little left to stop.
             measure_every=None if task.held_out is None else 1,
             saved=task.saved,
         )
@@ -81,11 +81,11 @@ class DualEstimator(HoldsOut, LinearModel):
         work = epochs("auto", rows, weight, k, 0, MULTIPLICATIONS)
         return Limits(tol, FEWEST_EPOCHS, task.clock, work, EPOCH * work / MULTIPLICATIONS)
 
-    def _look_at(self, problem: DualProblem) -> None:
-        """Warn of what no number of epochs can mend."""
+    def _check_problem(self, problem: DualProblem) -> None:
+        """Warn of a problem whose solution is useless."""
 
     def _previous(self, problem: DualProblem) -> DualStart | None:
-        """The dual variables and the model of the fit before, if they are about as many rows and outputs."""
+        """The dual variables and the model of the fit before, if rows and outputs are as many."""
         if not self.warm_start or not hasattr(self, "dual_coef_"):
             return None
         dual, share = np.reshape(self.dual_coef_, (len(self.dual_coef_), -1)), problem.share[:, None]
@@ -113,7 +113,7 @@ class DualEstimator(HoldsOut, LinearModel):
             return
         weight = 1.0 if task.problem.weight is None else np.asarray(task.problem.weight, dtype=np.float64)[:, None]
         dual_coef = model.dual
-        if dual_coef.any():  # else there was no time for a step, and memory that nobody has touched stays untouched
+        if dual_coef.any():  # zeros mean no time for a step: they stay unallocated pages
             dual_coef = dual_coef * (weight / (task.problem.total_weight * model.alpha))
         self.dual_coef_ = dual_coef[:, 0] if np.ndim(self.coef_) == 1 else dual_coef
         self._dual_alpha = model.alpha
@@ -313,13 +313,13 @@ class SDCARegressor(DualEstimator, LinearRegressor):
         low, high = Y.min(axis=0), Y.max(axis=0)
         reach = 0.5 * (high - low) if self.fit_intercept else np.maximum(abs(low), abs(high))
         if ((high > low) & (reach <= loss.blind)).any():
-            told = f"All y of an output lie within epsilon={loss.blind:g} of one number, which is the model;"
-            warnings.warn(f"{type(self).__name__}: {told} choose it in units of y.", UserWarning, stacklevel=outside())
+            fact = f"All y of an output lie within epsilon={loss.blind:g} of one number, which is the model;"
+            warnings.warn(f"{type(self).__name__}: {fact} choose it in units of y.", UserWarning, stacklevel=outside())
         return name, loss
 
-    def _look_at(self, problem: DualProblem) -> None:
+    def _check_problem(self, problem: DualProblem) -> None:
         reach = float(np.min(problem.reach, where=problem.targets.Y.any(axis=0), initial=np.inf))
         if 0 < reach < HELD_BACK:
-            way = "lower it, or scale X" if problem.loss.top == np.inf else "lower it, or scale y or X"
-            told = f"alpha={problem.alpha:g} holds predictions to {reach:.1g} of the spread of y, whatever X tells;"
-            warnings.warn(f"{type(self).__name__}: {told} {way}.", UserWarning, stacklevel=outside())
+            remedy = "lower it, or scale X" if problem.loss.top == np.inf else "lower it, or scale y or X"
+            reason = f"alpha={problem.alpha:g} holds predictions to {reach:.1g} of the spread of y, whatever X tells;"
+            warnings.warn(f"{type(self).__name__}: {reason} {remedy}.", UserWarning, stacklevel=outside())

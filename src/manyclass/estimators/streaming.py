@@ -19,7 +19,7 @@ from manyclass.estimators.parameters import all_or_nothing, available, checks_pa
 from manyclass.fit import Clock, Outcome, Record, Status
 
 _LASTING = ("classes_", "multilabel_", "n_features_in_", "feature_names_in_")
-"""What is known before there is a model."""
+"""Attributes that exist before the model is computed."""
 _SOLVING = RLock()
 """Held while a model is computed: other threads that ask for it wait, or they would find one without coefficients."""
 
@@ -32,10 +32,10 @@ def _streams(estimator: ExactStream) -> bool:
 
 
 class ExactStream(Classifier):
-    """Adds, to estimators whose model follows from `ClassMoments`, what these can: add rows, take them out, and join.
+    """Exact `partial_fit`, `forget` and `merge` for estimators whose model follows from `ClassMoments`.
 
-    The model is that of one ``fit`` on all rows there are, up to rounding, in whatever pieces and order they came.
-    It is computed when it is first asked for, after any number of calls: these cost what their own rows cost.
+    The model is that of one ``fit`` on all present rows, up to rounding, in whatever pieces and order they came. It is
+    computed lazily, when one of its attributes is read: a call costs only what its own rows cost.
     """
 
     _model_parts: ClassVar[tuple[type, ...]] = (ClassMoments, Moments)
@@ -134,30 +134,30 @@ class ExactStream(Classifier):
 
     @abstractmethod
     def _stream_refusal(self) -> str | None:
-        """Why the model does not follow from sums over rows, and what to take instead; None where it does."""
+        """The error message if the model does not follow from sums over rows; None if it does."""
 
     @abstractmethod
     def _solve(self, clock: Clock) -> None:
         """Set the attributes of a fit."""
 
     def _keep(self, rows: Rows, y: Any, weight: Any) -> None:
-        """Keep of rows that are added what else the model needs, in new objects: what comes later may be refused."""
+        """Keep what else the model needs of added rows, in new objects: a later step of the call may fail."""
 
     def _unkeep(self, rows: Rows, y: Any, weight: Any) -> None:
-        """Take rows out of what was kept, in new objects."""
+        """Drop what was kept of these rows, in new objects."""
 
     def _take_over(self, other: Any) -> None:
-        """Add the rows of another."""
-        given = other if isinstance(other, ClassMoments) else getattr(other, "__dict__", {}).get("_stream")
-        if given is None:
+        """Add the rows of another estimator, or of `ClassMoments`."""
+        sums = other if isinstance(other, ClassMoments) else getattr(other, "__dict__", {}).get("_stream")
+        if sums is None:
             raise ValueError(
                 f"{type(other).__name__} keeps no sums over its rows to merge; give ClassMoments, or an estimator that "
                 "partial_fit was called on."
             )
-        mine, names = (vars(one).get("feature_names_in_") for one in (self, other))
-        if mine is not None and names is not None and list(mine) != list(names):
+        own_names, names = (vars(source).get("feature_names_in_") for source in (self, other))
+        if own_names is not None and names is not None and list(own_names) != list(names):
             raise ValueError("The features have other names, or another order; use the same columns in both.")
-        stream = self._stream.merge(given) if "_stream" in vars(self) else given.copy()
+        stream = self._stream.merge(sums) if "_stream" in vars(self) else sums.copy()
         self.n_features_in_ = stream.n_features
         if names is not None:
             self.feature_names_in_ = names
@@ -167,7 +167,7 @@ class ExactStream(Classifier):
 
     def _encode(self, rows: Rows, y: Any) -> Any:
         for name in ("_stream", "_kept", "_is_behind"):
-            self.__dict__.pop(name, None)  # of rows that a fit has nothing to do with
+            self.__dict__.pop(name, None)  # fit begins without the rows of a stream
         return super()._encode(rows, y)
 
     def _checked_part(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Any, Any]:
@@ -212,7 +212,7 @@ class ExactStream(Classifier):
             raise
 
     def _stream_task(self, clock: Clock) -> Task:
-        """A fit of which only the moments are known."""
+        """The task of a fit without rows, of which only the moments are known."""
         stream, k = self._stream, int(self.classes_.shape[0])
         xx = stream.features.xx[:0, :]
         like = as_rows(xx).typed(getattr(as_rows(xx).xp, stream.dtype))
@@ -222,7 +222,7 @@ class ExactStream(Classifier):
         return Task(problem, like, labels, None, None, generator(self.random_state), clock)
 
     def _stream_moments(self, task: Task) -> Moments:
-        """Of the rows and of the columns that the loss sees."""
+        """The moments of all rows, with the targets of the loss."""
         values = self._choose_loss(task.encoded)[1].label_values or (0.0, 1.0)
         return self._stream.moments(*values, one_column=task.encoded.is_binary)
 
@@ -233,7 +233,7 @@ class ExactStream(Classifier):
     def __getstate__(self) -> dict[str, Any]:
         with _SOLVING:
             if vars(self).get("_is_behind") and len(self._stream.classes) > 1 and self._stream.features.weight > 0:
-                self._catch_up()  # a model on disk is one that can be used as it is
+                self._catch_up()  # so that a stored model is complete
             return super().__getstate__()
 
     if not TYPE_CHECKING:
