@@ -91,8 +91,6 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
     ----------
     models_ : list of one StagewiseModel
         Its ``stages`` hold coef, intercept and calibration of each iteration kept.
-    alpha_ : float
-        The penalty in use.
     temperature_ : float
         What scores are divided by before the softmax, where there is one.
     choice_ : dict

@@ -43,11 +43,11 @@ from manyclass.stagewise import DrawnBlocks, HeldOutJudge, SmallerTrials, Stagew
 from manyclass.stagewise.blocks import Blocks
 
 COPIES = 5
-"""Matrices of a block's size that are there while its normal equations are made."""
+"""Matrices of a block's size that exist while its normal equations are computed."""
 TRIAL_ROWS, LEAST_TRIAL_ROWS = 4096, 256
-"""Smaller penalties are tried by fits to half of the rows, and to no more than that; by none to fewer."""
+"""Smaller penalties are tried by fits to half of the rows, within these limits; with fewer rows they are not."""
 TRIAL_ROOM = 0.05
-"""Share of the room for them."""
+"""Their share of the available memory."""
 FOURIER, FOURIER_IN_UNITS = "RandomFourierFeatures", "standardized RandomFourierFeatures"
 _COUNT = [Interval(Integral, 1, None, closed="left")]
 
@@ -76,7 +76,7 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
 
     def _iterates(self, task: Task) -> Iterates:
         problem = task.problem
-        # What a given penalty means depends on the features.
+        # The meaning of a given penalty depends on the features, so these are not chosen then.
         if self.features is not None or self._n_models > 1 or self.alpha != "auto":
             return (yield from self._generated(task))
         if task.saved is None:
@@ -97,8 +97,8 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         choice = vars(self).get("choice_", {})
         in_units, bandwidth = choice.get("features") == FOURIER_IN_UNITS, choice.get("bandwidth", "median")
         default = RandomFourierFeatures(standardize=in_units, bandwidth=bandwidth)
-        given = [one or default for one in listed(self.features)]
-        generators = Generators(given, task, self.n_components, self.n_models)
+        features = [generator or default for generator in listed(self.features)]
+        generators = Generators(features, task, self.n_components, self.n_models)
         first = generators.of_model(0)
 
         def draw(number: int) -> Blocks:
@@ -106,25 +106,25 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
 
         solver = self._solver(task.problem, draw, judge_of(task), task.clock)
         trials: SmallerTrials | None = None
-        different = task.problem
-        if solver.chooses_alpha and are_in_memory(different.rows):
-            solver.left_out = weight = weight_of_copies(different, task.encoded.guide)
+        distinct = task.problem
+        if solver.chooses_alpha and are_in_memory(distinct.rows):
+            solver.left_out = weight = weight_of_copies(distinct, task.encoded.guide)
             if weight is not None:
-                different = different.variant(weight=weight).taken(np.flatnonzero(to_numpy(weight)))
-        # Of no more rows than a block has features, its errors are those of any number of such blocks.
-        if solver.chooses_alpha and first.capacity is None and different.rows.n_rows > self.block_size:
-            solver.trials = trials = self._trials(task, different, first)
+                distinct = distinct.variant(weight=weight).taken(np.flatnonzero(to_numpy(weight)))
+        # With no more rows than a block has features, its errors are those of any number of such blocks.
+        if solver.chooses_alpha and first.capacity is None and distinct.rows.n_rows > self.block_size:
+            solver.trials = trials = self._trials(task, distinct, first)
 
-        def told(iterate: Iterate) -> Iterate:
+        def learn_link(iterate: Iterate) -> Iterate:
             if trials is not None and trials.best is not None and self._learns_link:
                 (_, scores), trials.best = trials.best, None
                 self._learn_from(trials.fits[0].problem, trials.judges[0].weight, scores)
             return iterate
 
-        return (yield from changed(solver.iterates(task.saved), told))
+        return (yield from changed(solver.iterates(task.saved), learn_link))
 
     def _trials(self, task: Task, problem: Problem, generator: FeatureGenerator) -> SmallerTrials | None:
-        """Fits to some rows, of which half are held out, with features and blocks that are fewer by as much."""
+        """Fits to half of a sample of rows, judged by the other half, with features and blocks in proportion."""
         rows, room = problem.rows, TRIAL_ROOM * room_for(problem.memory_limit)
         n_fitted = int(min(TRIAL_ROWS, room / (rows.row_bytes + rows.itemsize * problem.n_outputs)))
         sample = problem.taken(problem.sample(2 * n_fitted))
@@ -144,7 +144,7 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         return SmallerTrials([fit], [judge], [1.0], scale=problem.total_weight / part.total_weight)
 
     def _choice(self, task: Task) -> dict[str, Any]:
-        """Columns or generated features, as they are or in units of the columns."""
+        """``choice_``: columns, standardised or not, or generated features of these, or a linear model with a link."""
         problem = task.problem
         unit = column_units(problem)
         generators = {FOURIER: RandomFourierFeatures(random_state=0)}
@@ -154,36 +154,34 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         guide = task.encoded.guide
         errors = errors_of_representations(problem, unit, generators, guide, self.n_components, left_out)
         bandwidths = better_bandwidths(problem, generators, errors, guide, self.n_components, left_out)
-        way = self._way(problem)
-        columns, generated = (
-            in_units if in_units_is_better(errors, given, in_units) else given
-            for given, in_units in ((COLUMNS, IN_UNITS), (FOURIER, FOURIER_IN_UNITS))
-        )
-        # As they would be taken: what is better in units that are not must not speak for what is.
-        taken = {name: errors[name] for name in (columns, generated)}
-        features = columns if columns_suffice(taken, problem.rows.n_features) else generated
+        representation = self._fastest(problem)
+        columns = IN_UNITS if in_units_is_better(errors, COLUMNS, IN_UNITS) else COLUMNS
+        generated = FOURIER_IN_UNITS if in_units_is_better(errors, FOURIER, FOURIER_IN_UNITS) else FOURIER
+        # Only the two candidates count: an error in units that are not taken must not speak for either.
+        candidates = {name: errors[name] for name in (columns, generated)}
+        features = columns if columns_suffice(candidates, problem.rows.n_features) else generated
         if self._has_rival and self._rival(task, errors).wins(errors, self._few_features(problem, errors)):
             features = LINKED
         elif left_out:
             self._learn_link(left_out[features])
-        choice: dict[str, Any] = {"features": features, "representation": way, "errors": errors}
+        choice: dict[str, Any] = {"features": features, "representation": representation, "errors": errors}
         return choice | ({"bandwidth": bandwidths[features]} if features in bandwidths else {})
 
     @property
     def _has_rival(self) -> bool:
-        """Whether a linear model with a link may take the place of the stages."""
+        """Whether a linear model with a link may replace the stages."""
         return False
 
     def _rival(self, task: Task, errors: Mapping[str, float]) -> LinearRival:
         return LinearRival(self, task, column_units(task.problem) if in_units_is_no_worse(errors) else None)
 
     def _few_features(self, problem: Problem, errors: Mapping[str, float]) -> Self:
-        """Those of the kernel with the smaller error, as many as are looked at."""
+        """A classifier on as many features as are compared, of the kernel with the smaller error."""
         in_units = in_units_is_better(errors, FOURIER, FOURIER_IN_UNITS)
         n_components = features_to_look_at(problem.rows.n_features, self.n_components)
         features = RandomFourierFeatures(standardize=in_units)
         options = {"features": features, "n_components": n_components, "loss": "squared", "random_state": 0}
-        # Rows weigh already what their classes do; and no callbacks come along, as with a clone.
+        # The weights of rows include those of classes; unlike a clone, it has no callbacks.
         return type(self)(**self.get_params(deep=False) | options | {"class_weight": None})
 
     @property
@@ -197,7 +195,7 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
     _memory_advice = f"lower block_size, {StagewiseEstimator._memory_advice}"
 
     def _max_iterates(self) -> None:
-        """Not known: generators may round the sizes of blocks."""
+        """Unknown, as generators may round the sizes of blocks."""
 
     def _n_threads(self, problem: Problem) -> int | None:
         return threads_for(float(problem.rows.n_rows) * self.block_size**2)
@@ -269,8 +267,6 @@ class StagewiseClassifier(Balanced, GeneratedBlocks, LearnedLink):
     ----------
     models_ : list of StagewiseModel
         Each has blocks (fitted transformers) and stages.
-    alpha_ : float
-        The penalty in use.
     choice_ : dict
         Where there was a choice: what was taken (``features``, and for columns ``representation``, as in
         `CalibratedLeastSquaresClassifier`), the errors on rows left out (``errors``) and, where it is not the median,
@@ -375,6 +371,11 @@ n_iter_no_change, max_time, random_state
     models_, alpha_, choice_, n_iter_, n_passes_, history_, status_, n_features_in_, feature_names_in_
         As in `StagewiseClassifier`.
 
+    Raises
+    ------
+    ValueError
+        If X or y hold NaN or infinity, shapes disagree, or the generator cannot give the features.
+
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
@@ -386,12 +387,12 @@ n_iter_no_change, max_time, random_state
     """
 
     def _task(self, rows: Rows, encoded: Any, weight: Any, clock: Clock) -> Task:
-        """With outputs in units of their own, as one choice of features and penalty is made for all."""
+        """The task with outputs in units of their own, as one choice of features and penalty is made for all."""
         return super()._task(rows, encoded.in_units(weight), weight, clock)
 
     def _store(self, task: Task, model: tuple[StagewiseModel, ...]) -> None:
         unit = task.rows.asarray(task.encoded.unit)
-        super()._store(task, tuple(one.times(unit) for one in model))
+        super()._store(task, tuple(member.times(unit) for member in model))
 
     def staged_predict(self, X: Any) -> Iterator[Array]:
         """`predict` after each stage (of every model, where there are several)."""

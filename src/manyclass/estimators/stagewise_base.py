@@ -29,7 +29,7 @@ from manyclass.stagewise.judges import Judge
 
 
 class StagewiseEstimator(Estimator):
-    """An average of models made of stages.
+    """The average of models that are sums of stages.
 
     Subclasses give the iterates of `_solver`, and the calibrator.
     """
@@ -43,7 +43,7 @@ class StagewiseEstimator(Estimator):
     max_iter: int
 
     def _calibrator(self) -> Calibrator | None:
-        """The calibrator of the loss "calibrated"; None for others."""
+        """The calibrator, for loss="calibrated"; None for other losses."""
         return None
 
     @property
@@ -77,24 +77,24 @@ class StagewiseEstimator(Estimator):
             frame.problem, lambda number: OriginalColumns(frame.problem.rows), judge, task.clock, equations
         )
         solver.trials = trials
-        return (yield from of_given(solver.iterates(task.saved), frame))
+        return (yield from lifted_to_rows(solver.iterates(task.saved), frame))
 
-    def _way(self, problem: Problem) -> str:
-        """The fastest `Representation` of the columns for least squares."""
+    def _fastest(self, problem: Problem) -> str:
+        """The name of the fastest `Representation` of the columns for least squares."""
         return represent(occurring(problem)[0], n_folds=0, chooses_alpha=True)[0].name
 
-    def _least_squares(self, task: Task, way: str, unit: Array | None = None) -> Iterates:
-        """The iterates of least squares on the columns, as they are or in these units."""
+    def _least_squares(self, task: Task, representation: str, unit: Array | None = None) -> Iterates:
+        """The iterates of least squares on the columns, or on columns divided by `unit`."""
         frame = Frame(task.problem, unit=unit, drops_empty=True)
         equations: dict[int, Equations] = {}
-        if way != "moments":
+        if representation != "moments":
             equations = {0: ProductEquations(frame.problem, frame.problem.sample(SAMPLED_ROWS))}
         return (yield from self._on_columns(task, frame, equations))
 
     def _at_first(self, task: Task) -> Iterator[Iterate]:
-        """A first model, in case the time is over before anything is chosen. Any other is preferred to it."""
-        for one in self._least_squares(task, self._way(task.problem)):
-            yield replace(one, n_iter=0, measure=NAN, rank=math.inf, held_out_loss=None, state=None)
+        """Least squares on the columns, for a fit whose time is over before anything is chosen."""
+        for iterate in self._least_squares(task, self._fastest(task.problem)):
+            yield replace(iterate, n_iter=0, measure=NAN, rank=math.inf, held_out_loss=None, state=None)
             break
 
     def _solver(
@@ -122,7 +122,7 @@ class StagewiseEstimator(Estimator):
         return 0.0 if self.alpha == "auto" else float(self.alpha)
 
     def _memory(self, problem: Problem) -> dict[str, float]:
-        # The predictions, their mean over models, and what Newton's line search moves them by.
+        # The predictions, their mean over models, and their change along the line search of Newton's method.
         copies = 1 + (self._n_models > 1) + UPDATES[self.loss_].weighs_rows
         states = float(copies * problem.rows.n_rows * problem.n_outputs * problem.rows.itemsize)
         return super()._memory(problem) | {"the predictions of all rows": states}
@@ -138,13 +138,14 @@ class StagewiseEstimator(Estimator):
         return self._linear()[1]
 
     def _linear(self) -> tuple[Any, Any]:
-        stages = [(one.blocks[stage.block], stage) for one in vars(self).get("models_", ()) for stage in one.stages]
+        models = vars(self).get("models_", ())
+        stages = [(model.blocks[stage.block], stage) for model in models for stage in model.stages]
         if not stages or any(
             stage.calibration is not None or not (block is None or hasattr(block, "feature_indices_"))
             for block, stage in stages
         ):
             raise AttributeError("There is coef_ where the features are columns of X, and no calibration follows.")
-        share, first = 1.0 / len(self.models_), stages[0][1]
+        share, first = 1.0 / len(models), stages[0][1]
         coef = np.zeros((first.intercept.shape[0], self.n_features_in_), dtype=to_numpy(first.coef).dtype)
         intercept = np.zeros_like(coef[:, 0])
         for block, stage in stages:
@@ -163,7 +164,7 @@ class StagewiseEstimator(Estimator):
         self._shift, self._dtype = task.problem.shift, str(task.rows.dtype).rsplit(".", 1)[-1]
 
     def _fitted_rows(self, X: Any) -> Rows:
-        """Rows to predict, in the wider of their own dtype and that of the fit, where blocks were generated from."""
+        """Rows to predict, in the wider of their own dtype and that of the fit, which blocks are generated in."""
         rows = super()._fitted_rows(X)
         xp = rows.xp
         common = xp.result_type(rows.dtype, getattr(xp, self._dtype))
@@ -195,21 +196,21 @@ class StagewiseEstimator(Estimator):
             present = [next(run, last) for run, last in zip(runs, present, strict=True)]
 
 
-def of_given(iterates: Iterates, frame: Frame) -> Iterates:
-    """The iterates on the problem of a frame, with models of the given rows."""
+def lifted_to_rows(iterates: Iterates, frame: Frame) -> Iterates:
+    """The iterates on the problem of a frame, with models of the rows in front of it."""
 
     def lifted(iterate: Iterate) -> Iterate:
         frame.given.alpha = frame.problem.alpha
         if frame.is_given:
             return iterate
-        found, xp = iterate.model, frame.given.xp
-        return replace(iterate, model=lambda: tuple(one.mapped(frame.lift_near, xp) for one in found()), lasting=True)
+        models, xp = iterate.model, frame.given.xp
+        return replace(iterate, model=lambda: tuple(m.mapped(frame.lift_near, xp) for m in models()), lasting=True)
 
     return (yield from changed(iterates, lifted))
 
 
 def judge_of(task: Task) -> HeldOutJudge | None:
-    """The judge by held-out rows; None if there are none."""
+    """The judge by held-out rows; None without any."""
     return None if task.held_out is None else HeldOutJudge(task.held_out.scored)
 
 
@@ -245,9 +246,9 @@ class StagewiseClassifierBase(StagewiseEstimator, Classifier):
 
     @property
     def _doubt(self) -> float:
-        """Share of the probabilities that is spread evenly: it keeps the order of the classes, and none is 0.
+        """The share of even probabilities: it keeps the order of the classes, and none is 0.
 
-        The judge looks at the mean of the models so far, so the doubt of the last one belongs to all.
+        It is that of the last model, as the judge has seen the mean of the models up to it.
         """
         return float(self.models_[-1].doubt)
 
