@@ -5,8 +5,9 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -378,6 +379,16 @@ def test_a_description_says_what_turns_scores_into_probabilities(tmp_path):
     slopes, offsets = np.array(told["slopes and offsets of scores"])
     P = 1.0 / (1.0 + np.exp(-(slopes * (X @ arrays["coef"].T + arrays["intercept"]) + offsets)))
     np.testing.assert_allclose(P / P.sum(axis=1, keepdims=True), model.predict_proba(X), atol=1e-5)
+
+
+def test_a_description_names_a_link_that_least_squares_has_learned(tmp_path):
+    X, y = load_wine(return_X_y=True)
+    model = manyclass.CalibratedLeastSquaresClassifier().fit(X, y)
+    export.save_coefficients(model, tmp_path / "model")
+    arrays, told = export.load_coefficients(tmp_path / "model")
+    assert told["link"] == "softmax"
+    Z = (X @ arrays["coef"].T + arrays["intercept"]) / told["temperature"]
+    np.testing.assert_allclose(softmax(Z, axis=1), model.predict_proba(X), atol=1e-9)
 
 
 def test_a_description_names_the_columns_and_the_kind_of_labels(tmp_path):

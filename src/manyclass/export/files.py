@@ -58,9 +58,10 @@ def save_coefficients(model: Any, path: str | Path) -> None:
         "temperature": float(getattr(model, "temperature_", 1.0)),
     }
     if hasattr(model, "calibration_"):
-        description |= {"link": model._link, "slopes and offsets of scores": model.calibration_.tolist()}
+        description |= {"slopes and offsets of scores": model.calibration_.tolist()}
     if hasattr(model, "classes_"):
-        description |= {"classes": to_numpy(model.classes_).tolist(), "multilabel": bool(model.multilabel_)}
+        classes = to_numpy(model.classes_).tolist()
+        description |= {"link": model._link, "classes": classes, "multilabel": bool(model.multilabel_)}
     arrays = {
         "coef": np.ascontiguousarray(np.atleast_2d(to_numpy(model.coef_))),
         "intercept": np.ascontiguousarray(np.atleast_1d(to_numpy(model.intercept_))),
