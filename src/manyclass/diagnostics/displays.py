@@ -81,6 +81,11 @@ class SpectrumDisplay:
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            If `kind` is neither.
         """
         if kind not in ("captured", "eigenvalues"):
             raise ValueError(f"kind={kind!r} is not known; use 'captured' or 'eigenvalues'.")
@@ -233,13 +238,18 @@ class ConvergenceDisplay:
         y : str
             A field of the records or one of their details: "duality_gap", "objective", or for dual ascent "primal",
             "dual" and so on. Where an optimum is known "objective" and "primal" are drawn less the optimum, and the
-            optimum less "dual". A history that knows none of it, as of estimators without a duality gap, has no curve.
+            optimum less "dual". A history without it, as of estimators without a duality gap, has no curve.
         **line
             For ``ax.plot``.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            If a history does not record `x` or `y`.
         """
         ax = new_axes() if ax is None else ax
         self.lines_ = []
@@ -333,6 +343,11 @@ class PathDisplay:
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            If `kind` is neither, or there are no coefficients.
         """
         if kind not in ("scores", "coefficients"):
             raise ValueError(f"kind={kind!r} is not known; use 'scores' or 'coefficients'.")

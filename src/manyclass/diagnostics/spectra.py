@@ -71,6 +71,11 @@ class Spectrum:
         float
             1 for rows that do not vary.
 
+        Raises
+        ------
+        ValueError
+            If alpha is negative.
+
         Examples
         --------
         >>> from manyclass.diagnostics import condition_number
@@ -99,6 +104,11 @@ class Spectrum:
         Returns
         -------
         float
+
+        Raises
+        ------
+        ValueError
+            If alpha is not positive.
 
         Examples
         --------
@@ -189,6 +199,11 @@ def condition_number(X: Any, alpha: float = 0.0, *, center: bool = True) -> floa
     Returns
     -------
     float
+
+    Raises
+    ------
+    ValueError
+        If X is not a finite matrix, or alpha is negative.
     """
     return spectrum(X, center=center).condition_number(alpha)
 
@@ -205,6 +220,11 @@ def effective_dimension(X: Any, alpha: float, *, center: bool = True) -> float:
     Returns
     -------
     float
+
+    Raises
+    ------
+    ValueError
+        If X is not a finite matrix, or alpha is not positive.
     """
     return spectrum(X, center=center).effective_dimension(alpha)
 

@@ -119,6 +119,12 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
         Of the final model, as for `GLMClassifier`; for losses that are not squared.
     <shared>
 
+    Raises
+    ------
+    ValueError
+        If X or y hold NaN or infinity, y holds one class, shapes disagree, parameters do not fit each other or the
+        loss, or `scoring` gives no number on any fold.
+
     Notes
     -----
     Where `max_time` is expected to be too short for all penalties, the path begins at the middle one. If it is too
