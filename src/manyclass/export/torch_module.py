@@ -1,5 +1,6 @@
 """The PyTorch module that a model becomes. Only `to_torch` imports this file, as it needs PyTorch."""
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -43,34 +44,34 @@ class Exported(torch.nn.Module):
         for node in self.program.nodes:
             if node.output in needed:
                 inputs = [values[name] for name in node.inputs]
-                values[node.output] = OPERATORS[node.operator](torch, *inputs, **node.attributes)
+                values[node.output] = OPERATORS[node.operator](*inputs, **node.attributes)
         return values[output]
 
 
 OPERATORS: dict[str, Any] = {
-    "Add": lambda torch, a, b: a + b,
-    "Sub": lambda torch, a, b: a - b,
-    "Mul": lambda torch, a, b: a * b,
-    "Div": lambda torch, a, b: a / b,
-    "Pow": lambda torch, a, b: a**b,
-    "Max": lambda torch, a, b: torch.maximum(a, b),
-    "Min": lambda torch, a, b: torch.minimum(a, b),
-    "MatMul": lambda torch, a, b: a @ b,
-    "Cos": lambda torch, a: a.cos(),
-    "Exp": lambda torch, a: a.exp(),
-    "Relu": lambda torch, a: a.relu(),
-    "Sigmoid": lambda torch, a: a.sigmoid(),
-    "Softmax": lambda torch, a, axis: a.softmax(dim=axis),
-    "Clip": lambda torch, a, low, high: torch.clamp(a, low, high),
-    "Concat": lambda torch, *parts, axis: torch.cat(parts, dim=axis),
-    "Gather": lambda torch, a, index, axis: a.index_select(axis, index),
-    "CumSum": lambda torch, a, axis: a.cumsum(dim=int(axis)),
-    "ArgMax": lambda torch, a, axis, keepdims: a.argmax(dim=axis, keepdim=bool(keepdims)),
-    "Greater": lambda torch, a, b: a > b,
-    "Cast": lambda torch, a, to: a.long(),
-    "Squeeze": lambda torch, a, axes: a.squeeze(int(axes[0])),
-    "TopK": lambda torch, a, k, axis: a.topk(int(k[0]), dim=axis).values,
-    "ReduceSum": lambda torch, a, axes, keepdims: a.sum(dim=axes.reshape(-1).tolist(), keepdim=bool(keepdims)),
-    "ReduceMax": lambda torch, a, axes, keepdims: a.amax(dim=axes.reshape(-1).tolist(), keepdim=bool(keepdims)),
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mul": operator.mul,
+    "Div": operator.truediv,
+    "Pow": operator.pow,
+    "Max": torch.maximum,
+    "Min": torch.minimum,
+    "MatMul": operator.matmul,
+    "Cos": torch.cos,
+    "Exp": torch.exp,
+    "Relu": torch.relu,
+    "Sigmoid": torch.sigmoid,
+    "Softmax": lambda a, axis: a.softmax(dim=axis),
+    "Clip": torch.clamp,
+    "Concat": lambda *parts, axis: torch.cat(parts, dim=axis),
+    "Gather": lambda a, index, axis: a.index_select(axis, index),
+    "CumSum": lambda a, axis: a.cumsum(dim=int(axis)),
+    "ArgMax": lambda a, axis, keepdims: a.argmax(dim=axis, keepdim=bool(keepdims)),
+    "Greater": operator.gt,
+    "Cast": lambda a, to: a.long(),
+    "Squeeze": lambda a, axes: a.squeeze(int(axes[0])),
+    "TopK": lambda a, k, axis: a.topk(int(k[0]), dim=axis).values,
+    "ReduceSum": lambda a, axes, keepdims: a.sum(dim=axes.reshape(-1).tolist(), keepdim=bool(keepdims)),
+    "ReduceMax": lambda a, axes, keepdims: a.amax(dim=axes.reshape(-1).tolist(), keepdim=bool(keepdims)),
 }
 """The operators of ONNX in PyTorch."""
