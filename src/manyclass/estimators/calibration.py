@@ -83,9 +83,9 @@ class CrossCalibrated(LinearClassifier):
             task.clock.set_aside = SECONDS_OF_LINK * n_outputs * len(self._aside)
         else:
             judging, index = _sampled(task, 0.1 * left / (SECONDS_OF_LINK * n_outputs))
-            Z, known = (array[index] for array in left_out)
+            Z, has_seen = (array[index] for array in left_out)
             if self._link == "softmax":  # a sigmoid per class also learns from rows of classes that a fold has not seen
-                weight = of_known(None if judging.weight is None else to_numpy(judging.weight), known)
+                weight = of_known(None if judging.weight is None else to_numpy(judging.weight), has_seen)
                 judging = replace(judging, weight=None if weight is None else judging.rows.asarray(weight))
             self.calibration_ = self._fitted_link(judging, Z)
         return self._without_aside(task)
@@ -112,7 +112,7 @@ class CrossCalibrated(LinearClassifier):
         share = None if self.max_time is None else 0.5 * self.max_time / N_FOLDS
         options = self.get_params(deep=False) | {"calibrate": None, "class_weight": None, "max_time": share}
         Z = np.zeros((task.rows.n_rows, task.problem.n_outputs))
-        y, known = unmistakable(to_numpy(task.encoded.guide)), np.ones(task.rows.n_rows, dtype=bool)
+        y, has_seen = unmistakable(to_numpy(task.encoded.guide)), np.ones(task.rows.n_rows, dtype=bool)
         try:
             parts = folds(N_FOLDS, task.rows, None, task.encoded.strata, task.weight)
         except ValueError as error:
@@ -130,8 +130,8 @@ class CrossCalibrated(LinearClassifier):
                 return None
             Z[fold.index] = to_numpy(fold.scores(task.rows, model.coef_.T, model.intercept_))
             if y.ndim == 1:
-                known[fold.index] = known_to_fold(y, fold)
-        return Z, known
+                has_seen[fold.index] = known_to_fold(y, fold)
+        return Z, has_seen
 
     def _fitted_link(self, task: Task, Z: np.ndarray) -> np.ndarray:
         """The slopes and offsets of the least log loss."""

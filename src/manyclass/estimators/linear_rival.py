@@ -62,9 +62,9 @@ class LinearRival:
     def wins(self, errors: dict[str, float], generated: Classifier) -> bool:
         """Whether it errs less than all others, and, if they are near, also does so on more rows.
 
-        `errors` are those of `errors_of_representations`; the error of the rival is added. If there are more rows than
-        those of the first comparison, the rival may gain more from them than least squares on the same columns; so it
-        only has to be near. `generated` is the classifier on generated features.
+        `errors` are those of `errors_of_representations`; the error of the rival is added. With more rows than those of
+        the first comparison, it may also be near least squares on the columns, if it gains more from them. `generated`
+        is the classifier on generated features.
         """
         of_columns = min(error for name, error in errors.items() if name in (COLUMNS, IN_UNITS))
         of_generated = min(error for name, error in errors.items() if name not in (COLUMNS, IN_UNITS))
