@@ -20,7 +20,7 @@ def shown(name: Any) -> str:
     A name that itself runs to the left is put between a FIRST STRONG ISOLATE and a POP DIRECTIONAL ISOLATE, as numbers
     that follow it would be taken for a part of it.
     """
-    text = _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", str(name))
+    text = _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", str(name))
     if text.isascii() or _LEFTWARD.isdisjoint(map(unicodedata.bidirectional, text)):
         return text
     return f"\u2068{text}\u2069"

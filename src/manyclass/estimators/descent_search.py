@@ -55,10 +55,10 @@ class DescentSearch(PenaltySearch):
         is_wide = compact.rows.n_rows <= 2 * compact.rows.n_features
         last_tol = self.tol * (SHARPER if is_wide and leaves_each_out else 1.0)
         tol = last_tol if plan.mode == "loo" else self.tol
-        method = descent.path_method(compact, plan.alphas, tol, plan.n_judged) if saved is None else saved["method"]
+        method = descent.path_method(compact, plan.alphas, tol, plan.n_splits) if saved is None else saved["method"]
         rotate = method.row_space or (leaves_each_out and left_out.wants_row_space(compact))
         left = clock.left - (3 * left_out.seconds_left_out(compact, rotated=rotate) if plan.mode == "loo" else 0.0)
-        n_folds = descent.folds_in_time(method, plan.n_judged, left) if saved is None else saved["n_folds"]
+        n_folds = descent.folds_in_time(method, plan.n_splits, left) if saved is None else saved["n_folds"]
         plan = self._with_folds(n_folds)
         # A penalty for each output, or generalised cross-validation, needs exact fits: without time there is no path.
         has_no_path = n_folds == 0 or (saved is None and (plan.per_output or plan.mode == "gcv"))
@@ -114,7 +114,7 @@ class DescentSearch(PenaltySearch):
 
     def _with_folds(self, number: int) -> Plan:
         """The plan with the first `number` of its folds, if there is no time for all."""
-        if 0 < number < self.plan.n_judged:
+        if 0 < number < self.plan.n_splits:
             self.plan = replace(self.plan, folds=self.plan.folds[:number])
             self.__post_init__()
         return self.plan
@@ -172,7 +172,7 @@ class DescentSearch(PenaltySearch):
     ) -> dict[str, Any]:
         """What a checkpoint stores after a penalty."""
         minima = [(list(one.known), one.problem.n_passes) for one in descents]
-        state = {"method": method, "progress": progress, "minima": minima, "n_folds": self.plan.n_judged}
+        state = {"method": method, "progress": progress, "minima": minima, "n_folds": self.plan.n_splits}
         tables = {name: getattr(self, name) for name in _TABLES}
         return state | tables | {"rng": self.task.rng, "curvature": curvature}
 
@@ -273,7 +273,7 @@ class DescentSearch(PenaltySearch):
         truth, weight = self.truth_and_weight(fold)
         Z = self.frame.scores(fold, *model)
         judged = [scorer.judged(Z, truth, weight) for scorer in self.scorers]
-        return judged if self.plan.n_judged == 1 else [(score, None) for score, _ in judged]
+        return judged if self.plan.n_splits == 1 else [(score, None) for score, _ in judged]
 
     def _judged_left_out(self, Z: Array) -> list[ScoreAndValues]:
         truth, weight = self.scorer.truth(slice(None)), self.plan.judging_weight

@@ -25,7 +25,7 @@ class Plan:
 
     alphas: np.ndarray  # descending
     folds: list[Fold]  # empty if every row is left out in turn, or none
-    outside: Labels | None  # labels of validation rows that were given
+    outside: Labels | None  # labels of validation rows that are not among those of the fit
     mode: str  # "folds", "loo" or "gcv"
     per_output: bool
     leave_one_out: bool
@@ -33,18 +33,18 @@ class Plan:
     judging_weight: np.ndarray | None = None  # weights of the rows in scores
     of_sums: bool = False  # alphas belong to a sum over rows: a fold whose rows weigh S_f has alpha·S/S_f
     is_whole: bool = False  # try every alpha, even after the score has turned
-    by_known: bool = False  # rows do not count in the score of a fold whose fit has no row of their class
+    by_known: bool = False  # a fold's score leaves out rows of classes that its model was not fitted to
     refits: bool = True  # to all rows, with the best penalty; else the model is the mean of those of the folds
 
     @property
-    def n_judged(self) -> int:
-        """Number of rows of ``scores_``."""
+    def n_splits(self) -> int:
+        """The number of sets of rows that judge, and of rows of ``scores_``."""
         return max(len(self.folds), 1)
 
 
 @dataclass(frozen=True)
 class Selected:
-    """The model that is kept, and the scores of all."""
+    """The model that is kept, and the scores and coefficients along the path."""
 
     coef: Array
     intercept: Array
@@ -75,7 +75,7 @@ class PenaltySearch(ABC):
 
     def __post_init__(self) -> None:
         problem, plan = self.task.problem, self.plan
-        shape: tuple[int, ...] = (plan.n_judged, len(plan.alphas))
+        shape: tuple[int, ...] = (plan.n_splits, len(plan.alphas))
         self.scores = np.full((*shape, problem.n_outputs) if plan.per_output else shape, np.nan)
         # The log loss, too, decides whether a search ends early.
         self.likelihoods, likelihood = np.full(shape, np.nan), None if plan.is_whole else self.scorer.of_likelihood()

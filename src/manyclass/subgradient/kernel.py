@@ -86,9 +86,7 @@ class Rule(NamedTuple):
 class Scratch(NamedTuple):
     """Work arrays of `advance` for the rows of a step: to allocate them in the loop would take longer to compile."""
 
-    rows: (
-        np.ndarray
-    )  # (3, ...): rows of the present step, the non-zeros of their steps, rows that are prefetched
+    rows: np.ndarray  # (3, ...): rows of the present step, the non-zeros of their steps, rows that are prefetched
     steps: np.ndarray  # (size, stride)
     places: np.ndarray  # (size, stride)
     v: np.ndarray  # (width,)
