@@ -167,3 +167,16 @@ def test_rows_of_torch_stay_there(rng):
     codes = encoder.transform(torch.tensor(X))
     assert codes.dtype == torch.uint8
     assert_array_equal(codes.numpy(), encoder.transform(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("as_kind", [np.asarray, sp.csr_array])
+def test_sparse_codes_are_the_codes(rng, dtype, as_kind):
+    X = rng.standard_normal((700, 6)).astype(dtype)
+    X[:, 0], X[:, 3], X[:, 4] = 1.0, rng.integers(0, 4, 700), np.round(X[:, 4], 1)
+    X = as_kind(X)
+    codes = ThermometerEncoder().fit(X).transform(X)
+    found = ThermometerEncoder(sparse_output=True).fit(X).transform(X)
+    found.check_format()
+    assert sp.issparse(found) and found.dtype == codes.dtype and found.has_canonical_format
+    np.testing.assert_array_equal(found.toarray(), codes)

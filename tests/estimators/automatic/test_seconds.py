@@ -4,18 +4,20 @@ import time
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from manyclass import GLMClassifier
 from manyclass.choice.costs import Cost, costs
-from manyclass.data import as_rows
+from manyclass.data import ChunkedRows, as_rows
 from manyclass.data.labels import encode
 from manyclass.estimators.auto import _expected
-from manyclass.estimators.automatic import candidates
+from manyclass.estimators.automatic import candidates, scalings
+from manyclass.estimators.automatic.candidates import WIDEST
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.feature_kinds import LANDMARKS, LEARNED_WAVES, WAVES
 from manyclass.estimators.automatic.refit import Search
-from manyclass.estimators.automatic.sampled_rows import Labelled
-from manyclass.estimators.automatic.scalings import AS_GIVEN
+from manyclass.estimators.automatic.sampled_rows import Labelled, sample
+from manyclass.estimators.automatic.scalings import AS_GIVEN, STEPS, held_bytes, scaled_rows
 
 
 def test_few_rows_are_not_expected_to_take_less_than_the_fewest_features_do():
@@ -90,3 +92,46 @@ def test_a_fit_without_time_for_a_pass_is_not_said_to_be_one_to_all_rows(monkeyp
     monkeypatch.setattr(Search, "_from_fewer_rows", lambda *_: model)
     assert search._fitted_to_all(entry, 2.0, 400) is model
     assert told in search.why[-1]
+
+
+def test_reading_is_among_the_seconds_of_a_fit_to_all_rows(rng):
+    """A path of penalties was begun where one pass over the rows of a file took as long as was left."""
+    X, n = rng.standard_normal((1000, 4)), 1000
+
+    def slowly(block):
+        time.sleep(1e-4 * len(block))
+        return 2.0 * block
+
+    given = ChunkedRows(lambda: iter([X]), n)
+    all_rows = Labelled({AS_GIVEN: given, "slow": given.transformed(slowly), "array": X}, np.arange(n) % 2)
+    once, in_pass = all_rows.seconds_to_read("slow")
+    assert n * in_pass > 0.09 and 0.0 < n * once < 0.09
+    assert n * all_rows.seconds_to_read("array")[1] < 0.09
+    listed, _ = candidates.candidates(as_rows(X), 0, are_all=False)
+    entry = Entry(listed[0], 1.0, n, n_passes=20.0)
+    assert entry.seconds_for(n) == 1.0
+    entry.reading = once, in_pass
+    assert entry.seconds_for(n) == pytest.approx(1.0 + n * (once + 20.0 * in_pass))
+    assert entry.passes_in(entry.seconds_for(n), n) == pytest.approx(20.0)
+
+
+def test_steps_beside_sparse_columns_count_in_a_sample(rng):
+    """They took ten times what the rows do, and three times the limit on memory."""
+    X = sp.hstack([rng.standard_normal((5000, 4)), sp.random_array((5000, 400), density=0.01, rng=rng)], "csr")
+    rows, numbers = as_rows(X), range(4)
+    (_, steps) = scaled_rows(rows, WIDEST, numbers)[STEPS]
+    assert as_rows(steps).row_bytes < 1.2 * held_bytes(rows, numbers) < 2.0 * as_rows(steps).row_bytes
+    assert held_bytes(rows, ()) == rows.row_bytes
+    some, index = sample(rows, np.arange(5000) % 2, None, rng, held_bytes(rows, numbers))
+    assert some.n_rows == len(index) == 5000
+    rows.most_bytes = 4 * 1000.0 * held_bytes(rows, numbers)
+    assert len(sample(rows, np.arange(5000) % 2, None, rng, held_bytes(rows, numbers))[1]) == 1000
+
+
+def test_steps_that_do_not_fit_are_made_as_they_are_read(rng, monkeypatch):
+    X = sp.hstack([rng.standard_normal((500, 4)), sp.random_array((500, 400), density=0.01, rng=rng)], "csr")
+    held = as_rows(scaled_rows(as_rows(X), WIDEST, range(4))[STEPS][1])
+    monkeypatch.setattr(scalings, "SHARE", 0.0)
+    made = as_rows(scaled_rows(as_rows(X), WIDEST, range(4))[STEPS][1])
+    assert isinstance(made, ChunkedRows) and not isinstance(held, ChunkedRows)
+    np.testing.assert_array_equal(made.take(np.arange(7, 90)).dense(), held.dense()[7:90])

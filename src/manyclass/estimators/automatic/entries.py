@@ -40,6 +40,7 @@ class Entry:
     leader: Entry | None = None  # the one at a larger penalty from whose fits its own began
     beside: Entry | None = None  # the one whose bandwidth or kind of features was varied to get it
     of_all: tuple[float, int] | None = None  # estimated seconds of a fit, and to how many rows
+    reading: tuple[float, float] = (0.0, 0.0)  # further seconds for each row of a fit to all, and in each pass
 
     @property
     def can_go_on(self) -> bool:
@@ -75,8 +76,8 @@ class Entry:
 
     def seconds_for(self, n_rows: int) -> float:
         """Expected seconds of a fit to so many rows."""
-        fixed, per_work = self._seconds()
-        return fixed + per_work * self.candidate.work(n_rows)
+        (fixed, per_work), (once, in_pass) = self._seconds(), self.reading
+        return fixed + per_work * self.candidate.work(n_rows) + n_rows * (once + self.n_passes * in_pass)
 
     def seconds_with(self, parts: Parts) -> float:
         """Expected seconds of the fits of a round and of judging them."""

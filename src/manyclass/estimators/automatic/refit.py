@@ -114,6 +114,10 @@ class Search(Halving):
 
     def _fitted_to_all(self, entry: Entry, left: float, n: int) -> Any:
         fitted = partial(self.all_rows.fit, scaling=entry.candidate.scaling)
+        if np.isfinite(left):
+            reading = self.all_rows.seconds_to_read(entry.candidate.scaling)
+            for one in entry.path:
+                one.reading = reading
         needed = entry.seconds_along(n)
         if not entry.scores or needed <= left:
             share = self._share(entry, left)
