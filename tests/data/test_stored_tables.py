@@ -154,3 +154,21 @@ def test_a_table_of_pyarrow_is_one_in_memory(rng):
     frame = table(rng, "text")
     stored, _ = open_rows(pa.Table.from_pandas(frame), "label", kinds={})
     assert isinstance(stored, StoredTable) and stored.kinds == {"a": "number", "text": "text"}
+
+
+def test_names_and_texts_are_told_apart_by_all_rows(rng, tmp_path):
+    """A sample has more different names than its root, and fewer texts than the root of all rows."""
+    frame = table(rng).assign(
+        name=[f"city {number}" for number in rng.integers(0, 60, N_ROWS)],
+        text=[f"visit {number} of {number % 7}" for number in range(N_ROWS)],
+    )
+    frame.to_parquet(tmp_path / "rows.parquet")
+    stored, _ = open_rows(tmp_path / "rows.parquet", "label", "2MB", keep=True, kinds={})
+    n_sampled = len(stored.sample()[1])
+    assert 60 > n_sampled**0.5 and N_ROWS**0.5 > 60
+    whole, pieces = (TableEncoder().fit(X) for X in (frame.drop(columns="label"), stored))
+    kinds = [type(column).__name__ for column in whole.columns_]
+    assert kinds == [type(column).__name__ for column in pieces.columns_] == ["Numbers", "Categories", "Words"]
+    few, _ = open_rows(tmp_path / "rows.parquet", "label", "100kB", keep=True, kinds={})
+    assert len(few.sample()[1]) < N_ROWS**0.5
+    assert type(TableEncoder().fit(few).columns_[2]).__name__ == "Words"

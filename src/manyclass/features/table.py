@@ -138,12 +138,13 @@ class TableEncoder(TransformerMixin, Parametrised):
         else:
             counted = np.flatnonzero(weight)
             some = table if len(counted) == len(table) else table.take(counted)
-        self._learn(some, weight[counted], table.shape[0])
+        self._learn(some, weight[counted], int(np.count_nonzero(weight)))
         return self._given(table)
 
     def _learn(self, some: Any, weight: np.ndarray, n_rows: int) -> None:
         """From some of so many rows, whose weights are above 0."""
-        options = (weight, self.min_frequency, self.max_categories)
+        times = n_rows / len(some)
+        options = (weight, self.min_frequency, self.max_categories, times)
         self.columns_ = [_told(name, learned, column, *options) for name, column in _named(some)]
         if not self.n_features_out:
             raise ValueError("No column of X says anything of its rows: all are empty, or of values that differ.")

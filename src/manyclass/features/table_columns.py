@@ -189,11 +189,16 @@ class Words:
         )
 
     @staticmethod
-    def serve(values: list[str], codes: np.ndarray) -> bool:
-        """Whether the texts are many, and of several words."""
+    def serve(values: list[str], codes: np.ndarray, times: float = 1.0) -> bool:
+        """Whether the texts of `times` as many rows are many, and of several words.
+
+        The next row has a new text as likely as a row has one of its own (Good and Turing).
+        """
         present = codes[codes >= 0]
         n_words = np.array([*map(len, map(WORD.findall, values)), 0])
-        return len(values) > len(present) ** 0.5 and bool(n_words[present].mean() >= WORDS)
+        n_alone = np.count_nonzero(np.bincount(present) == 1)
+        n_texts = len(values) + (times - 1.0) * n_alone
+        return n_texts > (times * len(present)) ** 0.5 and bool(n_words[present].mean() >= WORDS)
 
     def names(self, name: str) -> list[str]:
         triples = [] if self.characters is None else self.characters.get_feature_names_out()
@@ -220,8 +225,8 @@ def _repeated(values: list[str], codes: np.ndarray) -> list[str]:
 Column = Numbers | Times | Categories | Words
 
 
-def learned(column: Any, weight: np.ndarray, fewest: int, most: int | None) -> Column:
-    """What to make of a column, of rows that all count.
+def learned(column: Any, weight: np.ndarray, fewest: int, most: int | None, times: float = 1.0) -> Column:
+    """What to make of a column, of rows that all count, and may be a sample of `times` as many.
 
     Raises
     ------
@@ -242,7 +247,7 @@ def learned(column: Any, weight: np.ndarray, fewest: int, most: int | None) -> C
         return Times.learned(found, weight, kind, cycles) if cycles else Numbers.learned(found, weight, kind)
     values, codes = texts(column)
     whole = Categories.learned(values, codes, weight, fewest, most)
-    if Words.serve(values, codes):
+    if Words.serve(values, codes, times):
         try:
             return Words.learned(values, codes, fewest, whole)
         except ValueError:  # where no word is frequent
