@@ -141,13 +141,15 @@ def test_the_compiled_bound_takes_classes_in_any_order(rng):
 
 
 @pytest.mark.parametrize("loss", CLASS_BOUNDS)
-@given(st.integers(0, 2**31), st.integers(1, 6), scale)
+@given(st.integers(0, 2**31), st.integers(1, 6), st.integers(1, 6), scale)
 @settings(max_examples=50, deadline=None)
-def test_along_moves_no_matrix_is_needed(loss, seed, k, size):
-    """uᵀBv of each row for pairs of moves, decided classes included, is that of the matrix B."""
+def test_along_moves_no_matrix_is_needed(loss, seed, k, n_together, size):
+    """uᵀBv of each row for pairs of moves, decided classes included, is that of the matrix B, in whatever pieces the
+    classes come."""
     rng = np.random.default_rng(seed)
     Z, *moves = rng.standard_normal((4, 5, k))
-    found, B = CLASS_BOUNDS[loss].along(size * Z, moves, np), matrix(loss, size * Z)
+    pieces = [[one[:, start : start + n_together].T for one in (size * Z, *moves)] for start in range(0, k, n_together)]
+    found, B = CLASS_BOUNDS[loss].along(iter(pieces), len(moves), np), matrix(loss, size * Z)
     for i, u in enumerate(moves):
         assert len(found[i]) == i + 1
         for j, v in enumerate(moves[: i + 1]):

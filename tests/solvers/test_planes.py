@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from manyclass.curvature import CURVATURES
 from manyclass.curvature.partition_bound import bound_curvature
+from manyclass.data import Rows
 from manyclass.fit import Status
 from manyclass.solvers import SOLVERS, plane
 from manyclass.solvers.plane import PartitionPlane
@@ -38,6 +39,20 @@ def test_the_bound_on_a_plane_is_that_of_the_matrix(loss, sparse, weighted, fit_
     H, D = bound_curvature(F, theta), np.stack([one.ravel() for one in along]).astype(np.float64)
     found = PartitionPlane(F, theta, along, holds=holds).bound()
     np.testing.assert_allclose(found, D @ H @ D.T, rtol=1e-9 if dtype == np.float64 else 1e-3)
+
+
+@pytest.mark.parametrize("holds", [True, False])
+@pytest.mark.parametrize(("loss", "weighted"), in_turn(LOSSES, [True, False]))
+def test_the_bound_is_that_of_all_rows_and_classes_however_many_are_taken_at_once(
+    loss, weighted, holds, rng, monkeypatch
+):
+    F, *_ = problems.problem(loss, weighted=weighted)
+    theta, *along = directions(F, rng, 3)
+    whole = PartitionPlane(F, theta, along).bound()
+    monkeypatch.setattr(Rows, "rows_per_block", lambda *_: 7)
+    monkeypatch.setattr(plane, "ROWS_TOGETHER", 20)
+    monkeypatch.setattr(plane, "OUTPUTS_TOGETHER", 2)
+    np.testing.assert_allclose(PartitionPlane(F, theta, along, holds=holds).bound(), whole, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("loss", "fit_intercept"), in_turn(LOSSES, [True, False]))

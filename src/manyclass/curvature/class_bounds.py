@@ -3,7 +3,7 @@
 In score space, for arrays of any namespace; `manyclass.bound.kernels` has the same for one row, compiled.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,14 +36,15 @@ class ClassBound:
     a row is B ⊗ xxᵀ: only B, of shape (n_outputs, n_outputs), has to be found.
 
     ``pairs(n_outputs)`` gives the output numbers (a, b), a ≤ b, of the entries of B that may differ from zero;
-    ``weights(Z, xp)`` these entries for each row of Z, of shape (n_rows, n_pairs); ``along(Z, moves, xp)`` uᵀB(z)v for
-    each row of Z and each pair of moves u, v of its scores, u not after v, each of shape (n_rows,), in O(n_outputs) a
-    row: no matrix is made.
+    ``weights(Z, xp)`` these entries for each row of Z, of shape (n_rows, n_pairs); ``along(pieces, n_moves, xp)``
+    uᵀB(z)v for each row of Z and each pair of moves u, v of its scores, v not after u, each of shape (n_rows,), in
+    O(n_outputs) a row: no matrix is made. It is given Z and the moves as pieces of their columns, from left to right:
+    each is a list of arrays of shape (some outputs, n_rows).
     """
 
     pairs: Callable[[int], tuple[np.ndarray, np.ndarray]]
     weights: Callable[[Array, Any], Array]
-    along: Callable[[Array, list[Array], Any], list[list[Array]]]
+    along: Callable[[Iterable[list[Array]], int, Any], list[list[Array]]]
 
 
 def _softmax_weights(Z: Array, xp: Any) -> Array:
@@ -72,30 +73,37 @@ def _softmax_weights(Z: Array, xp: Any) -> Array:
     return xp.concat(columns[::-1], axis=1)
 
 
-def _softmax_along(Z: Array, moves: list[Array], xp: Any) -> list[list[Array]]:
+def _softmax_along(pieces: Iterable[list[Array]], n_moves: int, xp: Any) -> list[list[Array]]:
     """Σ_b β_b (c_bᵀu)(c_bᵀv), where c_bᵀu = u_b − m_b and m_b is the mean of u over the classes before b."""
-    # The transposes, whose rows lie in one piece.
-    Z, *moves = (xp.reshape(xp.reshape(one.T, (-1,)), one.T.shape) for one in (Z, *moves))
-    log_z, means = Z[0, :], [move[0, :] for move in moves]
-    total = [[xp.zeros_like(log_z) for _ in moves[: i + 1]] for i in range(len(moves))]
-    for b in range(1, int(Z.shape[0])):
-        z = Z[b, :]
-        log_ratio = z - log_z
-        beta, falling, larger = _of_apart(abs(log_ratio), xp)
-        kappa = xp.where(log_ratio >= 0, larger, 1.0 - larger)
-        apart = [move[b, :] - mean for move, mean in zip(moves, means, strict=True)]
-        for i, one in enumerate(apart):
-            curved = beta * one
-            for j in range(i + 1):
-                total[i][j] += curved * apart[j]
-        means = [mean + kappa * one for mean, one in zip(means, apart, strict=True)]
-        log_z = xp.maximum(z, log_z) + xp.log1p(falling)
+    log_z, means, total = None, list[Array](), list[list[Array]]()
+    for Z, *moves in pieces:
+        begin = 0
+        if log_z is None:
+            log_z, means, begin = Z[0, :], [move[0, :] for move in moves], 1
+            total = [[xp.zeros_like(log_z) for _ in range(i + 1)] for i in range(n_moves)]
+        for b in range(begin, int(Z.shape[0])):
+            z = Z[b, :]
+            log_ratio = z - log_z
+            beta, falling, larger = _of_apart(abs(log_ratio), xp)
+            kappa = xp.where(log_ratio >= 0, larger, 1.0 - larger)
+            apart = [move[b, :] - mean for move, mean in zip(moves, means, strict=True)]
+            for i, one in enumerate(apart):
+                curved = beta * one
+                for j in range(i + 1):
+                    total[i][j] += curved * apart[j]
+            means = [mean + kappa * one for mean, one in zip(means, apart, strict=True)]
+            log_z = xp.maximum(z, log_z) + xp.log1p(falling)
     return total
 
 
-def _logistic_along(Z: Array, moves: list[Array], xp: Any) -> list[list[Array]]:
-    beta = curving(Z, xp)
-    return [[xp.sum(beta * one * other, axis=1) for other in moves[: i + 1]] for i, one in enumerate(moves)]
+def _logistic_along(pieces: Iterable[list[Array]], n_moves: int, xp: Any) -> list[list[Array]]:
+    total: list[list[Any]] = [[0.0] * (i + 1) for i in range(n_moves)]
+    for Z, *moves in pieces:
+        beta = curving(Z, xp)
+        for i, one in enumerate(moves):
+            for j in range(i + 1):
+                total[i][j] = total[i][j] + xp.sum(beta * one * moves[j], axis=0)
+    return total
 
 
 CLASS_BOUNDS: dict[str, ClassBound] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from manyclass.curvature.class_bounds import class_bound
-from manyclass.data.rows import Array, to_numpy
+from manyclass.data.rows import Array, slices, to_numpy
 from manyclass.model import Problem
 
 PLANE_STEPS = 12
@@ -25,6 +25,9 @@ LEAST_GONE = 1e-2
 """The least share of the slope that a step is taken to remove when it decides the length of the next one."""
 SETBACK = 4.0
 """Factor by which a step that raised F is shortened."""
+ROWS_TOGETHER, OUTPUTS_TOGETHER = 4096, 16
+"""Rows whose classes are gone through together, as each takes some twenty operations; and classes that are rearranged
+for it at once."""
 
 Scored = tuple[slice, list[Array], Array | None]
 """Rows, their scores at the point and along each direction, and their weights."""
@@ -219,18 +222,46 @@ def _value_and_slope(part: Problem, scored: list[Scored] | Unheld, t: np.ndarray
 
 
 def _products(
-    part: Problem, scored: list[Scored] | Unheld, n_directions: int, along: Callable[..., list[list[Array]]]
+    part: Problem,
+    scored: list[Scored] | Unheld,
+    n_directions: int,
+    along: Callable[[Iterable[list[Array]], int, Any], list[list[Array]]],
 ) -> np.ndarray:
     """Σ s uᵀB(z)v for each pair of directions, B given by `along` as in `ClassBound`."""
     xp, total = part.xp, part.rows.zeros((n_directions, n_directions), dtype=part.xp.float64)
-    for _, (base, *moves), weight in _each(part, scored):
-        for i, of_one in enumerate(along(base, moves, xp)):
+    for blocks in _together(part, scored):
+        weights = [weight for _, _, weight in blocks if weight is not None]
+        for i, of_one in enumerate(along(_columns([Z for _, Z, _ in blocks], xp), n_directions, xp)):
             for j, curved in enumerate(of_one):
-                total[i, j] += xp.sum(curved if weight is None else curved * weight, dtype=xp.float64)
+                total[i, j] += xp.sum(curved * xp.concat(weights) if weights else curved, dtype=xp.float64)
     found: np.ndarray = to_numpy(total)
     found += np.tril(found, -1).T
     return found
 
 
-def _by_identity(Z: Array, moves: list[Array], xp: Any) -> list[list[Array]]:
-    return [[xp.vecdot(one, other) for other in moves[: i + 1]] for i, one in enumerate(moves)]
+def _together(part: Problem, scored: list[Scored] | Unheld) -> Iterator[list[Scored]]:
+    """The blocks that are held, so many at once that they have `ROWS_TOGETHER`; others one by one."""
+    blocks, n_rows = list[Scored](), 0
+    for block in _each(part, scored):
+        blocks.append(block)
+        n_rows += int(block[1][0].shape[0])
+        if n_rows >= ROWS_TOGETHER or isinstance(scored, Unheld):
+            yield blocks
+            blocks, n_rows = [], 0
+    if blocks:
+        yield blocks
+
+
+def _columns(blocks: list[list[Array]], xp: Any) -> Iterator[list[Array]]:
+    """Their scores and moves, a few outputs at a time: outputs in rows, which lie in one piece."""
+    for some in slices(int(blocks[0][0].shape[1]), OUTPUTS_TOGETHER):
+        yield [xp.concat([one[:, some].T for one in several], axis=1) for several in zip(*blocks, strict=True)]
+
+
+def _by_identity(pieces: Iterable[list[Array]], n_moves: int, xp: Any) -> list[list[Array]]:
+    total: list[list[Any]] = [[0.0] * (i + 1) for i in range(n_moves)]
+    for _, *moves in pieces:
+        for i, one in enumerate(moves):
+            for j in range(i + 1):
+                total[i][j] = total[i][j] + xp.sum(one * moves[j], axis=0)
+    return total
