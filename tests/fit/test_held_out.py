@@ -127,6 +127,27 @@ def test_a_few_equal_rows_of_one_class_stay_together_and_others_do_not(rng):
     assert fold[0] != fold[1] and fold[2] != fold[3]
 
 
+@pytest.mark.parametrize("kind", ["different", "oversampled", "of few kinds"])
+@pytest.mark.parametrize("times", [3, 50])
+def test_rows_given_often_are_divided_as_rows_given_once(kind, times, rng):
+    """Or each fold would be judged by rows that the others know by heart."""
+    X, y = rng.standard_normal((60, 4)), np.repeat([0, 1, 2], [25, 25, 10])
+    if kind == "oversampled":
+        often = np.where(y == 2, 9, 1)
+        X, y = np.repeat(X, often, axis=0), np.repeat(y, often)
+    if kind == "of few kinds":
+        X = np.eye(4)[rng.integers(0, 4, 60)]
+        y = X.argmax(axis=1) // 2
+    order = rng.permutation(times * len(X))
+    often = folds_by_content(as_rows(np.tile(X, (times, 1))[order]), np.tile(y, times)[order], None, 5)
+    once, found = folds_by_content(as_rows(X), y, None, 5), np.empty(len(order), dtype=int)
+    found[order] = often
+    if kind == "of few kinds":  # no copies: any may be in any fold
+        assert np.bincount(found).min() >= 0.9 * times * len(X) / 5
+    else:
+        np.testing.assert_array_equal(found, np.tile(once, times))
+
+
 def test_a_column_of_seconds_does_not_make_rows_equal(rng):
     X, y, order = np.c_[rng.standard_normal((300, 3)), np.full(300, 1.7e12)], np.arange(300) % 2, rng.permutation(300)
     fold = folds_by_content(as_rows(X), y, None, 5)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
-from manyclass import AutoClassifier, GLMClassifierCV, StagewiseClassifier, analyze
+from manyclass import AutoClassifier, CalibratedLeastSquaresClassifier, GLMClassifierCV, StagewiseClassifier, analyze
 from manyclass.data import as_rows
 from manyclass.fit.held_out import MOST_COPIES, copies_of_rows, folds_by_content
 
@@ -55,6 +55,20 @@ def test_a_score_of_noise_given_twice_is_that_of_noise():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert AutoClassifier(max_time=60).fit(X, y).best_score_ < 0.5
+
+
+def test_rows_given_fifty_times_teach_as_much_as_rows_given_once():
+    """Calibrated least squares that is judged by copies of its rows takes next to no penalty, and is far more
+    often wrong."""
+    accuracies = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, 5, 1080)
+        X = 0.5 * rng.standard_normal((5, 30))[y] + rng.standard_normal((1080, 30))
+        for times in (1, 50):
+            model = CalibratedLeastSquaresClassifier().fit(np.repeat(X[:80], times, axis=0), np.repeat(y[:80], times))
+            accuracies.append(model.score(X[80:], y[80:]))
+    assert np.mean(accuracies[1::2]) > np.mean(accuracies[::2]) - 0.06
 
 
 def test_copies_stay_together_and_values_of_few_columns_do_not():

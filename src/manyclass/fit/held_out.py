@@ -124,7 +124,8 @@ def copies_of_rows(rows: Rows, strata: np.ndarray | None) -> np.ndarray:
 
     A few equal rows of one class are copies, as of a rare class that was oversampled. Many equal rows, or equal rows of
     several classes, are no copies: there are too few columns to tell rows apart, and if they were kept together, fits
-    without them would not know some values of a column at all.
+    without them would not know some values of a column at all. Rows that are all given equally often, whatever that
+    number, are those rows given once.
 
     Many is more than `MOST_COPIES`. In another case a class may have more: if rows of the class with the most different
     rows mostly differ, columns do tell rows apart. Then `MOST_COPIES` times the mean number of equal rows of the class
@@ -157,6 +158,8 @@ def _is_alone(rows: Rows, present: np.ndarray, same: np.ndarray, classes: np.nda
     first, times = np.unique(same, return_index=True, return_counts=True)[1:]
     of_each = classes[first]
     different, n_rows = np.bincount(of_each, minlength=classes.max() + 1), np.bincount(classes)
+    times_given = np.gcd.reduce(times)  # rows that are all given so often are what they are given once
+    times, n_rows = times // times_given, n_rows // times_given
     largest, most = int(np.argmax(different)), np.full(len(n_rows), float(MOST_COPIES))
     if n_rows[largest] <= 0.5 * MOST_COPIES * different[largest]:
         for one in np.unique(of_each[times > MOST_COPIES]):
