@@ -51,6 +51,17 @@ def counts(n, d, seed):
     return X, (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
 
 
+@pytest.mark.parametrize("power", [-60, -40, 40])
+def test_the_unit_of_the_rows_changes_no_step(power):
+    """Steps and gradients are then of very different size in W and in b, but not in the units of the curvature."""
+    X, y = load_digits(return_X_y=True)
+    method, size = {"solver": "quasi-newton", "curvature": "jacobi"}, 2.0**power
+    usual = GLMClassifier(1e-2, **method).fit(X[:500], y[:500])
+    other = GLMClassifier(1e-2 * size**2, **method).fit(size * X[:500], y[:500])
+    assert other.n_iter_ == usual.n_iter_
+    np.testing.assert_allclose(size * other.coef_, usual.coef_, rtol=1e-6, atol=1e-9)
+
+
 def test_newton_steps_give_way_where_the_gap_falls_more_slowly(monkeypatch):
     """Few rows hold most of a column here, so that the variances of columns say little of what curves."""
     X, y = counts(450, 120, 3)

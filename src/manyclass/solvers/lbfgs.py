@@ -16,6 +16,9 @@ MEMORY = 10
 """Pairs kept by L-BFGS."""
 KEPT = 5
 """Pairs that are kept when the curvature changes: on 18 data sets, fits take as many passes as with all pairs."""
+UNBENT = 1e-10
+"""A pair counts if sᵀy is more than this share of yᵀH⁻¹y, which is in the units of the curvature H, whatever those of
+the columns and of the intercept are."""
 
 
 class LBFGS(Solver):
@@ -142,12 +145,12 @@ class InverseHessian:
         """Add the pair of a step that was tried from `old`."""
         problem, inner, gradient = self.problem, self.problem.inner_of_each, step.seen.gradient
         move, change = step.move, gradient - old.gradient
-        curving = np.atleast_1d(inner(move, change))
-        bends = curving > 1e-10 * np.sqrt(inner(move, move) * inner(change, change))
-        if not bends.any():
-            return
         before, now = self._looked_at(old.gradient), self.curvature.solve(gradient)
         solved = now - before.solved
+        curving = np.atleast_1d(inner(move, change))
+        bends = curving > UNBENT * np.abs(inner(change, solved))
+        if not bends.any():
+            return
         if not bends.all():  # a pair of zeros has no effect
             present = problem.spread(bends)
             move, change, solved = move * present, change * present, solved * present
