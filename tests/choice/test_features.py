@@ -12,8 +12,10 @@ from manyclass.choice.features import (
     advice,
     column_units,
     errors_of_representations,
+    others_cost_more,
+    usual_rows,
 )
-from manyclass.data import ClassTargets, as_rows
+from manyclass.data import ClassTargets, MatrixTargets, as_rows
 from manyclass.data.generated import in_units
 from manyclass.model import SMOOTH_LOSSES, Problem
 
@@ -114,3 +116,41 @@ def test_columns_of_sparse_rows_keep_their_precision_and_are_not_advised_on(rng)
     X = sp.csr_array(X.toarray() * np.float32([1, 1, 1, 1, 1e5]))
     assert column_units(_problem(X)) is not None and advice(_problem(X)) == ""
     assert "StandardScaler" in advice(_problem(X.toarray()))
+
+
+def _classes(rng, n):
+    y = rng.integers(0, 5, n)
+    return 1.5 * rng.standard_normal((5, 12))[y] + rng.standard_normal((n, 12)), y
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_wild", [3, 10])
+def test_a_few_rows_in_other_units_do_not_decide_what_calibrated_least_squares_fits(dtype, n_wild, rng):
+    """Each would take a direction of W."""
+    X, y = _classes(rng, 1400)
+    X, X_test, y, y_test = X[:700].astype(dtype), X[700:].astype(dtype), y[:700], y[700:]
+    usual = CalibratedLeastSquaresClassifier().fit(X[n_wild:], y[n_wild:]).score(X_test, y_test)
+    X[:n_wild] *= 1e4
+    model = CalibratedLeastSquaresClassifier().fit(X, y)
+    assert model.choice_["rows"] == "in usual units"
+    assert model.score(X_test, y_test) > usual - 0.03
+    assert CalibratedLeastSquaresClassifier(model.alpha_, max_iter=2).fit(X, y).choice_["rows"] == "all"
+
+
+@pytest.mark.parametrize("kind", ["chance", "no class without", "usual", "weightless", "labels"])
+def test_rows_in_other_units_are_fitted_to_where_they_cost_no_errors(kind, rng):
+    X, y = _classes(rng, 400)
+    weight = None
+    if kind != "usual":
+        X[:20] *= 1e4
+    if kind == "chance":
+        y = rng.integers(0, 5, 400)
+    if kind == "no class without":
+        y[:20], y[20:] = 5, y[20:]
+    if kind == "weightless":
+        weight = np.where(np.arange(400) < 20, 0.0, 1.0)
+    targets = ClassTargets(y, 6, (0.0, 1.0))
+    if kind == "labels":
+        targets = MatrixTargets(np.eye(6)[y])
+    problem = Problem(as_rows(X), targets, SMOOTH_LOSSES["squared"], 0.0, weight=weight)
+    assert not others_cost_more(problem, usual_rows(problem))

@@ -167,6 +167,15 @@ def test_rows_that_were_rotated_are_rotated_again(name, tmp_path):
     assert_same(fit(name, WIDE, path=tmp_path / "c"), whole)
 
 
+def test_rows_that_were_not_fitted_to_are_not_where_it_goes_on(tmp_path):
+    X, y = MANY
+    wild = X * np.where(np.arange(len(X)) < 5, 1e4, 1.0)[:, None], y
+    whole = fit("CalibratedLeastSquaresClassifier", wild)
+    assert whole.choice_["rows"] == "in usual units"
+    fit("CalibratedLeastSquaresClassifier", wild, stop=2, path=tmp_path / "c")
+    assert_same(fit("CalibratedLeastSquaresClassifier", wild, path=tmp_path / "c"), whole)
+
+
 @pytest.mark.parametrize(
     ("name", "dtype"),
     in_turn(

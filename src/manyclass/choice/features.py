@@ -12,8 +12,9 @@ from manyclass.data import ClassTargets, GeneratedRows, Rows
 from manyclass.data.generated import in_units
 from manyclass.data.memory import room_for
 from manyclass.data.penalty import best, path_of_rows
-from manyclass.data.rows import Array, to_numpy
-from manyclass.data.summary import row_keys
+from manyclass.data.rows import Array, present_rows, to_numpy
+from manyclass.data.summary import are_in_memory, row_keys
+from manyclass.data.units import in_other_units
 from manyclass.fit.held_out import copies_of_rows
 from manyclass.model import Problem
 from manyclass.model.losses import ZeroOneLoss
@@ -38,6 +39,7 @@ BANDWIDTHS = (4.0, 1 / 4, 1 / 16, 1 / 64)
 MOST_OUTPUTS = 128
 """If rows have no classes, so many outputs are compared: those with the largest variance, as they have most errors."""
 COLUMNS, IN_UNITS = "columns", "standardized columns"
+EVERY, USUAL = "all", "in usual units"
 
 
 class LeftOut(NamedTuple):
@@ -141,6 +143,55 @@ def errors_of_representations(
         else:
             found[name] = _unexplained(to_numpy(residual)[:, compared], to_numpy(Y)[:, compared], copies)
     return found
+
+
+def usual_rows(problem: Problem) -> np.ndarray:
+    """A mask of the rows in the units of most (`in_other_units`); of all rows of a file, and if a class has no others.
+
+    All rows are alike where labels are several, too.
+    """
+    rows, targets = problem.rows, problem.targets
+    every = np.ones(rows.n_rows, dtype=bool)
+    if not (are_in_memory(rows) and isinstance(targets, ClassTargets)):
+        return every
+    present = np.zeros(rows.n_rows, dtype=bool)
+    present[present_rows(rows.n_rows, problem.weight)] = True
+    usual = ~in_other_units(rows, rows.take(problem.sample(SAMPLED_ROWS)))
+    codes = to_numpy(targets.codes)
+    return usual if set(codes[present & usual]) == set(codes[present]) else every
+
+
+def others_cost_more(problem: Problem, usual: np.ndarray) -> bool:
+    """Whether least squares on the `usual` rows alone has so many errors less among these that it has less in all, even
+    if it were wrong about all others. By more than the error of counts, and by leave-one-out on a sample.
+
+    The sample has its share of the other rows, and at least as many as there are columns: each may take one direction.
+    """
+    rows = problem.rows
+    others = np.intersect1d(np.flatnonzero(~usual), present_rows(rows.n_rows, problem.weight))
+    if not len(others):
+        return False
+    alone = problem.variant(weight=problem.weights_of(usual)[0])
+    index = alone.sample(SAMPLED_ROWS)
+    n_usual = len(present_rows(rows.n_rows, alone.weight))
+    n_others = max(math.ceil(len(others) * len(index) / n_usual), rows.n_features)
+    some = np.random.default_rng(0).choice(others, min(n_others, len(others), SAMPLED_ROWS), replace=False)
+    wrong = []
+    for rows_of_fit in (np.append(index, some), index):
+        problem.on_block()
+        wrong.append(_wrong_left_out(problem.taken(rows_of_fit))[: len(index)])
+    beside, without = wrong
+    fewer, doubt = beside.sum() - without.sum(), math.sqrt(beside.sum() + without.sum())
+    return bool(fewer - doubt > len(others) * len(index) / n_usual)
+
+
+def _wrong_left_out(part: Problem) -> np.ndarray:
+    """Whether ridge regression at its best penalty is wrong about the class of each row when it is left out."""
+    xp, targets = part.xp, part.targets
+    weight = None if part.weight is None else xp.astype(part.weight, xp.float64) / float(xp.max(part.weight))
+    Y = xp.astype(targets.dense(slice(None), part.rows.zeros((0,)), xp), xp.float64)
+    alphas, errors, without = path_of_rows(part.rows, Y, weight, fit_intercept=part.fit_intercept)
+    return to_numpy(ZeroOneLoss().values(Y - without(best(alphas, errors)), slice(None), targets, xp))
 
 
 def better_bandwidths(

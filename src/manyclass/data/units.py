@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from manyclass.data.penalty import OF_MEDIAN, OUTLYING
-from manyclass.data.rows import Rows
+from manyclass.data.rows import Rows, to_numpy
 
 WORTH = 0.9
 """Units of their own have to lower the passes to this share."""
@@ -40,11 +40,11 @@ def in_other_units(rows: Rows, sample: Rows) -> np.ndarray:
     """
     if not sample.can_be_centred:
         return np.zeros(rows.n_rows, dtype=bool)
-    some = sample.part(slice(0, min(OF_MEDIAN, sample.n_rows))).dense().astype(np.float64)
+    some = to_numpy(sample.part(slice(0, min(OF_MEDIAN, sample.n_rows))).dense()).astype(np.float64)
     center = np.median(some, axis=0)
     usual = np.quantile(abs(some - center), MOST, axis=0, method="higher")
     told = np.flatnonzero(usual)
     center, most = center[told], math.sqrt(OUTLYING) * usual[told]
-    blocks = (block.dense()[:, told] for _, block in rows.blocks(rows.rows_per_block()))
+    blocks = (to_numpy(block.dense())[:, told] for _, block in rows.blocks(rows.rows_per_block()))
     beyond = np.concatenate([np.count_nonzero(abs(block - center) > most, axis=1) for block in blocks])
     return np.asarray(2 * beyond > len(told))

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.choice.costs import FOLDS, MANY_ROWS
-from manyclass.choice.features import LeftOut
+from manyclass.choice.features import EVERY, USUAL, LeftOut, others_cost_more, usual_rows
 from manyclass.choice.frame import Frame, occurring
 from manyclass.choice.representations import fits_beside, represent, soon_enough, tries_penalties
 from manyclass.choice.ridge_path import moments_by_fold
@@ -94,11 +94,13 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
     temperature_ : float
         What scores are divided by before the softmax, where there is one.
     choice_ : dict
-        "features" is "columns", or "standardized columns" where the penalty is on coefficients of these.
-        "representation" is what stood for X: "moments" (a d×d matrix), "row-space" (n×n, for fewer rows than features)
-        or "products" (conjugate gradients, no matrix), whichever of those that fit into memory is fastest by
-        "estimates" (seconds). With "products" the penalty is chosen from 1024 rows, or, where these tell next to
-        nothing and there are four times as many, by their errors under fits to all the others.
+        "rows" is "all", or "in usual units" where `alpha` is "auto" and a few rows, most of whose numbers are far
+        outside of the range of most rows, are not fitted to: where leave-one-out errors among the others become fewer
+        by more than these few rows. "features" is "columns", or "standardized columns" where the penalty is on
+        coefficients of these. "representation" is what stood for X: "moments" (a d×d matrix), "row-space" (n×n, for
+        fewer rows than features) or "products" (conjugate gradients, no matrix), whichever of those that fit into
+        memory is fastest by "estimates" (seconds). With "products" the penalty is chosen from 1024 rows, or, where
+        these tell next to nothing and there are four times as many, by their errors under fits to all the others.
     <shared>
 
     Raises
@@ -158,7 +160,10 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
         return self.early_stopping is True or (self.early_stopping == "auto" and many)
 
     def _iterates(self, task: Task) -> Iterates:
-        problem = task.problem
+        if task.saved is None:
+            # For a fit whose time is over before anything is chosen; so in all that choose.
+            self.choice_ = {"rows": EVERY, "features": "auto", "representation": "auto", "estimates": {}}
+        problem = self._usual(task) if self.alpha == "auto" else task.problem
         compact, _ = occurring(problem)
         cross_validates = self.early_stopping == "auto" and task.held_out is None
         fold = None
@@ -169,10 +174,8 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
         n_judging = fits_beside(compact, n_folds, len(self.basis))
         tries = self.alpha == "auto" and tries_penalties(compact, len(self.basis))
         if task.saved is None:
-            # For a fit whose time is over before anything is chosen.
-            self.choice_ = {"features": "auto", "representation": "auto", "estimates": {}}
             ways = represent(compact, n_folds=n_judging, chooses_alpha=self.alpha == "auto", tries=tries)
-            self.choice_ = {
+            self.choice_ |= {
                 "features": self._features(problem),
                 "representation": soon_enough(ways, task.clock.left).name,
                 "estimates": {str(way): way.seconds for way in ways},
@@ -185,10 +188,21 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
         few = trials.few()
         judge = None if fold is None else FoldsJudge(trials if n_judging == n_folds else few)
         iterates = self._on_columns(task, frame, equations, judge, few if tries else None)
-        return (yield from changed(iterates, lambda iterate: self._keep_left_out(iterate, trials.judges)))
+        return (
+            yield from changed(iterates, lambda iterate: self._keep_left_out(task, problem, iterate, trials.judges))
+        )
 
-    def _keep_left_out(self, iterate: Iterate, judges: list[HeldOutJudge]) -> Iterate:
+    def _usual(self, task: Task) -> Problem:
+        """The problem without rows in other units than most, where these cost more than they are."""
+        given = task.problem
+        usual = usual_rows(given)
+        if task.saved is None:
+            self.choice_["rows"] = USUAL if others_cost_more(given, usual) else EVERY
+        return given if self.choice_["rows"] == EVERY else given.variant(weight=given.weights_of(usual)[0])
+
+    def _keep_left_out(self, task: Task, problem: Problem, iterate: Iterate, judges: list[HeldOutJudge]) -> Iterate:
         """The same iterate; keeps the left-out scores of the best iteration so far, to learn the link from."""
+        task.problem.alpha = problem.alpha  # chosen for usual rows, and told of all
         scored = [(judge.kept, *judge.some[1:]) for judge in judges if judge.some is not None]
         if scored:
             Z, Y, weight = (np.concatenate([to_numpy(part) for part in parts]) for parts in zip(*scored, strict=True))

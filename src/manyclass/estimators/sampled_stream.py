@@ -4,7 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.choice.features import COLUMNS, IN_UNITS, column_units, errors_of_representations, in_units_is_better
+from manyclass.choice.features import (
+    COLUMNS,
+    EVERY,
+    IN_UNITS,
+    column_units,
+    errors_of_representations,
+    in_units_is_better,
+)
 from manyclass.choice.frame import Frame
 from manyclass.data import Moments, Rows, as_rows
 from manyclass.data.kept_rows import ALL, KeptRows
@@ -72,7 +79,12 @@ class SampledStream(ExactStream, StagewiseClassifierBase):
             weight = problem.xp.take(task.held_out.scored, task.rows.asarray(out, problem.xp.int64), axis=0)
             whole = whole.without(Moments.of(task.rows.take(out), problem.targets.take(out), weight))
             n *= whole.weight / self._stream.features.weight
-        self.choice_ = {"features": self._features(problem), "representation": "moments", "estimates": {}}
+        self.choice_ = {
+            "rows": EVERY,
+            "features": self._features(problem),
+            "representation": "moments",
+            "estimates": {},
+        }
         frame = Frame(problem, unit=self._unit(problem))
         equations: dict[int, Equations] = {0: StreamedEquations.of_stream(whole, n, frame.problem, frame.unit)}
         return (yield from self._on_columns(task, frame, equations))
