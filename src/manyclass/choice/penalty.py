@@ -11,8 +11,8 @@ from manyclass.data.rows import Array, to_numpy
 from manyclass.data.summary import are_in_memory
 from manyclass.model import Problem
 
-USUAL = 1e-4
-"""The default penalty on columns of unit variance."""
+USUAL, OF_MANY = 1e-4, 1e-6
+"""The default penalty on columns of unit variance where rows do not count; and where there are a million or more."""
 UNEXPLAINED = 1e-3
 """A penalty may leave this share of what single columns explain of the responses unexplained."""
 NEXT_TO_NONE = 1e-6
@@ -20,16 +20,17 @@ NEXT_TO_NONE = 1e-6
 
 
 def usual_penalty(variance: Array, n_rows: float, cross: Callable[[], Array]) -> float:
-    """The larger of `USUAL` and 1/n, times the median variance of the columns; less if that would suppress others.
+    """1/n times the median variance of the columns, for up to a million rows; less if that would suppress others.
 
     alpha ‖W‖² has the unit of x², so alpha is in units of the variance. The variance is the median, as a few columns in
-    units of their own, such as prices, must not decide for all. alpha is not below `USUAL` if that variance is small,
-    as the variances of words are small because words are rare. But it is lower if the sum of all variances is below
-    1/2, half of the squared length of texts and embeddings: beside such short rows `USUAL` would suppress all columns.
+    units of their own, such as prices, must not decide for all. 1/n weighs as much as one row. It is a prior by which
+    coefficients of labels are about 1 in units of the columns: few rows need it, and many rows know better. `n_rows`
+    is infinite for responses in any unit, and for the first rows of a stream, where it is `USUAL` instead.
 
-    1/n weighs as much as one row. It is a prior by which coefficients of labels are about 1 in units of the columns.
-    Few rows need it. For many rows, alpha is lowered towards 1/n as long as it would suppress the median column, as it
-    does with words. `n_rows` is infinite for responses in any unit, and for the first rows of a stream.
+    alpha is not below the smaller of `USUAL` and 1/n if the median variance is small, as the variances of words are
+    because words are rare. But it is lower if the sum of all variances is below 1/2, half of the squared length of
+    texts and embeddings: beside such short rows it would suppress all columns. Of more than a million rows alpha is 1/n
+    where it would suppress the median column.
 
     alpha is lowered further if it suppresses columns that tell more than the median column, such as flags beside
     prices. If a column explains the share r² of a response by itself, alpha leaves r² (alpha/(alpha + variance))²
@@ -43,15 +44,15 @@ def usual_penalty(variance: Array, n_rows: float, cross: Callable[[], Array]) ->
     if not len(varying):
         return USUAL
     median = float(np.median(varying))
-    of_one_row = 1.0 / n_rows
-    least = USUAL * min(1.0, 2.0 * float(varying.sum()))
-    alpha = max(least, median * max(USUAL, of_one_row))
+    of_one_row = max(1.0 / n_rows, OF_MANY) if math.isfinite(n_rows) else USUAL
+    least = min(USUAL, of_one_row) * min(1.0, 2.0 * float(varying.sum()))
+    alpha = max(least, median * of_one_row)
 
     def unexplained(variance: Any) -> Any:
         return (alpha / (alpha + variance)) ** 2
 
-    if 0.0 < of_one_row < USUAL and unexplained(median) > UNEXPLAINED:
-        alpha = max(of_one_row, median / (UNEXPLAINED**-0.5 - 1.0))
+    if math.isfinite(n_rows) and unexplained(median) > UNEXPLAINED:
+        alpha = min(alpha, max(1.0 / n_rows, median / (UNEXPLAINED**-0.5 - 1.0)))
     if alpha > least and unexplained(varying.min()) > unexplained(median) + UNEXPLAINED:
         explained = to_numpy(cross())[varies] ** 2 / varying[:, None]
         explained /= np.maximum(explained.sum(axis=0), 1e-300)

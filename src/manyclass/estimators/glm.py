@@ -36,12 +36,12 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
     ----------
     alpha : float or "scale", default="scale"
         Penalty, ≥ 0. In other libraries' units: ``LogisticRegression(C=1/(alpha*S))``, ``Ridge(alpha=alpha*S)``,
-        LIBLINEAR ``C = 1/(alpha*n)``. As a penalty has the unit of a squared column, "scale" multiplies 1e-4 (1/n below
-        10 000 rows, which is ``C=1`` for columns of variance 1) by the median variance of the columns that vary. It is
-        at least 1e-4, times 2v if the variances sum to v < 1/2. It is smaller where it would hold back columns in small
-        units that tell much of y (flags beside prices), or, from 10 000 rows on, most columns (words; not below 1/n).
-        n is the sum of the weights or the number of positive ones, whichever is more. Except for least squares, a few
-        wild rows do not count towards the variances.
+        LIBLINEAR ``C = 1/(alpha*n)``. As a penalty has the unit of a squared column, "scale" multiplies 1/n (for up to
+        a million rows; it is ``C=1`` for columns of variance 1) by the median variance of the columns that vary. It is
+        at least the smaller of 1/n and 1e-4, times 2v if the variances sum to v < 1/2. It is smaller where it would
+        hold back columns in small units that tell much of y (flags beside prices). n is the sum of the weights or the
+        number of positive ones, whichever is more. Except for least squares, a few wild rows do not count towards the
+        variances.
     loss : {"auto", "softmax", "logistic", "squared", "sparsemax"}, default="auto"
         "softmax" is multinomial logistic regression; "logistic" one logistic regression per class or label;
         "squared" least squares on −1 and 1 (no probabilities); "sparsemax" gives probabilities that can be 0. It

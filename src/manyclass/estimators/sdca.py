@@ -263,7 +263,7 @@ class SDCARegressor(DualEstimator, LinearRegressor):
         number is the model of an ε-insensitive loss, and a warning says so.
     alpha : float or "scale", default="scale"
         Penalty, > 0. For the squared loss ``Ridge(alpha=alpha*S)``; for the ε-insensitive losses
-        ``LinearSVR(C=1/(alpha*S))``. "scale" as in `GLMClassifier` for very many rows, as y may have any unit. Where it
+        ``LinearSVR(C=1/(alpha*S))``. "scale" is 1e-4 in units of the columns, as y may have any unit. Where it
         is so large that X hardly matters, a warning says so.
     homotopy, max_iter
         As in `SDCAClassifier`.
