@@ -167,8 +167,9 @@ def others_cost_more(problem: Problem, usual: np.ndarray) -> bool:
 
     The sample has its share of the other rows, and at least as many as there are columns: each may take one direction.
     """
-    rows = problem.rows
-    others = np.intersect1d(np.flatnonzero(~usual), present_rows(rows.n_rows, problem.weight))
+    rows, others = problem.rows, np.flatnonzero(~usual)
+    if len(others):
+        others = np.intersect1d(others, present_rows(rows.n_rows, problem.weight))
     if not len(others):
         return False
     alone = problem.variant(weight=problem.weights_of(usual)[0])

@@ -234,7 +234,8 @@ def test_an_interruption_on_the_way_along_a_path_takes_what_was_tried():
         found.status_ = Status.INTERRUPTED
         return found
 
-    search.all_rows = SimpleNamespace(n_rows=60, fit=interrupted)
+    at_once = search.all_rows.seconds_to_read
+    search.all_rows = SimpleNamespace(n_rows=60, fit=interrupted, seconds_to_read=at_once)
     assert search.refit(path[1]) is tried and tried.status_ is Status.INTERRUPTED
 
 
