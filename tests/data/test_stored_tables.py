@@ -9,7 +9,8 @@ from sklearn.pipeline import make_pipeline
 from manyclass import GLMClassifier
 from manyclass.data import open_rows
 from manyclass.data.frames import texts
-from manyclass.data.readers import DataFileError, read
+from manyclass.data.readers import DataFileError, Request, read
+from manyclass.data.readers.tables import Layout
 from manyclass.data.rows import Rows
 from manyclass.data.stored_table import StoredTable
 from manyclass.features import TableEncoder
@@ -172,3 +173,11 @@ def test_names_and_texts_are_told_apart_by_all_rows(rng, tmp_path):
     few, _ = open_rows(tmp_path / "rows.parquet", "label", "100kB", keep=True, kinds={})
     assert len(few.sample()[1]) < N_ROWS**0.5
     assert type(TableEncoder().fit(few).columns_[2]).__name__ == "Words"
+
+
+def test_categories_without_a_name_are_damage():
+    """Of a damaged Parquet file, which pyarrow reads as it is."""
+    wrong = pa.DictionaryArray.from_arrays(pa.array([0, 7]), pa.array(["a"]), safe=False)
+    layout = Layout.of(["city"], Request(target=False, kinds={}), {})
+    with pytest.raises(pa.ArrowException, match="out of bounds"):
+        layout.dataset(pa.table({"city": wrong}))

@@ -11,10 +11,12 @@ from scipy import sparse
 
 from manyclass import ClassMoments, Moments
 from manyclass.cli import modelfile
+from manyclass.data import ChunkedRows, Rows
 from manyclass.data.cells import unusable_cell
 from manyclass.data.readers import DataFileError, Dataset, read, stored
 from manyclass.data.readers.dataset import as_features
-from manyclass.data.stores import stacked
+from manyclass.data.stored_table import StoredTable
+from manyclass.data.stores import Store, stacked
 from manyclass.export import load_coefficients
 from manyclass.features import TableEncoder
 from manyclass.fit import Checkpoint, CheckpointError
@@ -140,20 +142,41 @@ def _check_equal(one: Any, other: Any) -> None:
 
 
 def tables(path: Path, rng: Random) -> None:
-    """Rows that may hold text, dates and gaps, and the numbers that are made of them."""
-    found = read(path, kinds={})
-    if not found.is_table:
-        check_dataset(found, path)
-        return
+    """Rows that may hold text, dates and gaps, whole and where they lie, and the numbers that are made of them."""
+    counts, refusals = set(), []
+    for way in (read, stored):
+        try:
+            found = way(path, kinds={})
+            X = found.X if way is read else StoredTable(found.X, _all_at_once, 1e6) if found.X.kinds else None
+            counts.add(found.X.shape[0] if way is read else found.X.n_rows)
+            if X is not None:
+                _check_encoded(X) if way is stored or found.is_table else check_dataset(found, path)
+        except DataFileError as error:
+            check_refusal(error, path)
+            refusals.append(error)
+    assert len(counts) <= 1, counts
+    if not counts:
+        raise refusals[0]
+
+
+def _all_at_once(store: Store) -> Rows:
+    return ChunkedRows(store, whole_bytes=1e9)
+
+
+def _check_encoded(table: Any) -> None:
     encoder = TableEncoder()
     try:
-        X = encoder.fit_transform(found.X)
+        X = encoder.fit_transform(table)
+        X = X.unwrapped() if isinstance(X, ChunkedRows) else X
     except ValueError as error:
+        if isinstance(error, DataFileError):
+            raise
         assert str(error).startswith(("Column ", "No column of X")), error
         return
-    assert X.shape == (found.X.num_rows, encoder.n_features_out), (X.shape, found.X.num_rows)
+    assert X.shape == (table.shape[0], encoder.n_features_out), (X.shape, table.shape)
     assert np.isfinite(X.data if sparse.issparse(X) else X).all(), X
-    _check_equal(encoder.transform(found.X), X)
+    again = encoder.transform(table)
+    _check_equal(again.unwrapped() if isinstance(again, ChunkedRows) else again, X)
 
 
 def labels(path: Path, rng: Random) -> None:

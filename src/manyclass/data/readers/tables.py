@@ -177,6 +177,9 @@ class Layout:
         """A matrix, or a table where that is asked for and there is more in it than numbers."""
         if self._may_be_table:
             some = table.select(self._feature_columns)
+            for column in some.columns:
+                if pa.types.is_dictionary(column.type):
+                    column.validate(full=True)  # as categories of a damaged file may have numbers that are none's
             if self.kinds or any(map(is_mixed, some.columns)):
                 return of_kinds(some, self.kinds or {})
         return self._matrix(table, self.features, self.dtype)
