@@ -13,7 +13,7 @@ from array_api_compat import is_array_api_obj, is_numpy_array
 
 from manyclass.data.opening import is_stored
 from manyclass.data.readers import kinds
-from manyclass.data.readers.dataset import reads_as_number
+from manyclass.data.readers.dataset import is_number, reads_as_number
 from manyclass.data.readers.kinds import NUMBER, TEXT, TIME, as_texts, dates_of, kind_of, kinds_of
 from manyclass.data.readers.tables import numbers_of
 from manyclass.data.rows import Rows
@@ -173,9 +173,14 @@ def numbers(column: pa.ChunkedArray) -> np.ndarray:
     return np.concatenate([np.zeros(0, np.float32), *map(numbers_of, column.chunks)])
 
 
+def is_category(column: pa.ChunkedArray) -> bool:
+    """Whether a column is said to be one of categories."""
+    return bool(pa.types.is_dictionary(column.type))
+
+
 def as_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column, or its texts as dates and times if all are some; categories stay what they are said to be."""
-    if kind_of(column.type) != TEXT or pa.types.is_dictionary(column.type):
+    if kind_of(column.type) != TEXT or is_category(column):
         return column
     times = dates_of(as_texts(column))
     return column if times is None or times.null_count == len(times) else times
@@ -207,6 +212,14 @@ def texts(column: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
     if "" in values:
         codes[codes == values.index("")] = -1
     return values, codes
+
+
+def numbers_and_words(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """The texts of a column that are numbers, and the others, each with gaps for the other."""
+    values, codes = texts(column)
+    are_numbers = pa.array([*map(is_number, values), None], pa.bool_()).take(pa.array(codes % (len(values) + 1)))
+    held = as_texts(column)
+    return pc.if_else(are_numbers, held, None), pc.if_else(are_numbers, None, held)
 
 
 def joined(blocks: Iterable[list[Any]], shape: tuple[int, int], sparse_output: bool, dtype: Any) -> Any:

@@ -21,7 +21,7 @@ from manyclass.data import as_rows, open_rows
 from manyclass.data.stored_table import StoredTable
 from manyclass.data.summary import is_full
 from manyclass.features.gaps import Guesses
-from manyclass.features.table_columns import Categories, Numbers, Times, Words, learned
+from manyclass.features.table_columns import Categories, Mixed, Numbers, Times, Words, learned
 from manyclass.fit import Parametrised
 
 SAMPLED_ROWS, GUESSED_ROWS = 1 << 10, 1 << 12
@@ -41,6 +41,8 @@ class TableEncoder(TransformerMixin, Parametrised):
       have gone through at least one.
     - Of text and categories each value that occurs often enough gets a column of 0 and 1; all others share one, which
       also takes those that are seen later for the first time, and what is missing has one.
+    - Text of which most is numbers, more different ones than the root of their rows, beside few words such as
+      "unknown", becomes numbers and categories.
     - Texts of two words or more on average, more different ones than the root of the number of rows, are taken apart
       into words and pairs of neighbouring words, weighted by TF-IDF. Words are letters and digits in a row, and single
       signs of Chinese and Japanese. Where all texts have fewer than eight million characters, they are also taken apart
@@ -93,7 +95,7 @@ class TableEncoder(TransformerMixin, Parametrised):
         "min_frequency": [Interval(Integral, 1, None, closed="left")],
         "max_categories": [Interval(Integral, 1, None, closed="left"), None],
     }
-    _model_parts: ClassVar[tuple[type, ...]] = (Numbers, Times, Categories, Words, Guesses)
+    _model_parts: ClassVar[tuple[type, ...]] = (Numbers, Times, Categories, Words, Mixed, Guesses)
 
     min_frequency: int = 2
     _: KW_ONLY

@@ -7,15 +7,18 @@ and ``numbers`` are the places of those that may be cut into steps.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from manyclass.data.readers.dataset import as_csr
+from manyclass.data.readers.dataset import as_csr, is_number
 
 WORDS = 2.0
 """On average, from which on texts are taken apart where there are more of them than the root of the rows."""
+
+MOSTLY = 0.5
+"""Of the rows with a text, that have a number in a column of numbers."""
 
 SHARED = 0.5
 """Of the rows with a text that is frequent as it is, above which texts are categories, too."""
@@ -190,15 +193,9 @@ class Words:
 
     @staticmethod
     def serve(values: list[str], codes: np.ndarray, times: float = 1.0) -> bool:
-        """Whether the texts of `times` as many rows are many, and of several words.
-
-        The next row has a new text as likely as a row has one of its own (Good and Turing).
-        """
-        present = codes[codes >= 0]
+        """Whether the texts of `times` as many rows are many, and of several words."""
         n_words = np.array([*map(len, map(WORD.findall, values)), 0])
-        n_alone = np.count_nonzero(np.bincount(present) == 1)
-        n_texts = len(values) + (times - 1.0) * n_alone
-        return n_texts > (times * len(present)) ** 0.5 and bool(n_words[present].mean() >= WORDS)
+        return _are_many(codes, times) and bool(n_words[codes[codes >= 0]].mean() >= WORDS)
 
     def names(self, name: str) -> list[str]:
         triples = [] if self.characters is None else self.characters.get_feature_names_out()
@@ -222,7 +219,58 @@ def _repeated(values: list[str], codes: np.ndarray) -> list[str]:
     return [known[code] for code in codes]
 
 
-Column = Numbers | Times | Categories | Words
+@dataclass(frozen=True)
+class Mixed:
+    """Numbers in some rows and words in others, such as "unknown": each is missing where the other is."""
+
+    amounts: Numbers
+    words: Categories
+    kind: ClassVar[str] = "text"
+
+    @classmethod
+    def learned(cls, column: Any, weight: np.ndarray, fewest: int, most: int | None) -> Self:
+        from manyclass.data.frames import NUMBER, numbers, numbers_and_words, texts
+
+        amounts, words = numbers_and_words(column)
+        values, codes = texts(words)
+        whole = Categories.learned(values, codes, weight, fewest, most)
+        return cls(Numbers.learned(numbers(amounts), weight, NUMBER), replace(whole, may_lack=False))
+
+    @staticmethod
+    def serve(values: list[str], codes: np.ndarray, times: float = 1.0) -> bool:
+        """Whether most rows have numbers, many different ones, and the others few different words."""
+        are_numbers = np.array([*map(is_number, values)], dtype=bool)
+        present = codes[codes >= 0]
+        numbers = present[are_numbers[present]]
+        n_words = len(np.unique(present[~are_numbers[present]]))
+        has_few_words = 0 < n_words <= (times * len(present)) ** 0.5  # without any the numbers are said to be text
+        return has_few_words and len(numbers) >= MOSTLY * len(present) and _are_many(numbers, times)
+
+    @property
+    def numbers(self) -> list[int]:
+        return self.amounts.numbers
+
+    def names(self, name: str) -> list[str]:
+        return [*self.amounts.names(name), *self.words.names(name)]
+
+    def values(self, column: Any) -> np.ndarray:
+        from manyclass.data.frames import numbers_and_words
+
+        amounts, words = numbers_and_words(column)
+        return np.concatenate([self.amounts.values(amounts), self.words.values(words).toarray()], axis=1)
+
+
+def _are_many(codes: np.ndarray, times: float) -> bool:
+    """Whether different texts of `times` as many rows are more than their root.
+
+    The next row has a new text as likely as a row has one of its own (Good and Turing).
+    """
+    count = np.bincount(codes[codes >= 0])
+    n_texts = np.count_nonzero(count) + (times - 1.0) * np.count_nonzero(count == 1)
+    return bool(n_texts > (times * count.sum()) ** 0.5)
+
+
+Column = Numbers | Times | Categories | Words | Mixed
 
 
 def learned(column: Any, weight: np.ndarray, fewest: int, most: int | None, times: float = 1.0) -> Column:
@@ -233,7 +281,7 @@ def learned(column: Any, weight: np.ndarray, fewest: int, most: int | None, time
     ValueError
         With what the column holds that no number can be made of.
     """
-    from manyclass.data.frames import as_times, cycles_of, numbers, texts
+    from manyclass.data.frames import as_times, cycles_of, is_category, numbers, texts
     from manyclass.data.readers.kinds import TEXT, kind_of
 
     if column.null_count == len(column):
@@ -246,6 +294,8 @@ def learned(column: Any, weight: np.ndarray, fewest: int, most: int | None, time
         kind, cycles = kind_of(column.type), cycles_of(column.type)
         return Times.learned(found, weight, kind, cycles) if cycles else Numbers.learned(found, weight, kind)
     values, codes = texts(column)
+    if not is_category(column) and Mixed.serve(values, codes, times):
+        return Mixed.learned(column, weight, fewest, most)
     whole = Categories.learned(values, codes, weight, fewest, most)
     if Words.serve(values, codes, times):
         try:

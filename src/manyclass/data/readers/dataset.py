@@ -285,3 +285,8 @@ def reads_as_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_number(text: str) -> bool:
+    """Whether it reads as one that is finite."""
+    return reads_as_number(text) and math.isfinite(float(text))

@@ -43,6 +43,8 @@ NAME, SUFFIXES, WHAT = "csv", (".csv", ".tsv", ".tab"), "delimited text"
 TAKES = ("target", "drop", "labels")
 _DELIMITERS = {".tsv": "\t", ".tab": "\t"}
 _BLOCK_BYTES = 1 << 20
+MOST_FAULTS = 2
+"""Rows that a file is read up to, as one turns out to hold text; after that all columns are read as text at once."""
 _SHOWN_ROWS = 64
 _HEADER_CHARACTERS = 1 << 16
 _NUMBERS = (
@@ -77,6 +79,8 @@ def read(source: Source, request: Request) -> Dataset:
         except HoldsTextError as error:
             if request.kinds is None or not text.may_be_text(error):
                 raise
+            if len({*text.errors.values()}) > MOST_FAULTS:
+                text.expect_text()
 
 
 def read_chunks(source: Source, request: Request, n_rows: int) -> Iterator[Dataset]:
@@ -93,7 +97,7 @@ def stored(source: Source, request: Request) -> Dataset | None:
     """
     if request.kinds is None:
         return None
-    errors: dict[str, HoldsTextError] = {}
+    errors: dict[str, HoldsTextError | None] = {}
     while True:
         survey = Survey(partial(read_chunks, source), request, errors)
         try:
@@ -102,6 +106,8 @@ def stored(source: Source, request: Request) -> Dataset | None:
             if not error.columns or {*error.columns} & {*errors, *request.kinds}:
                 raise
             errors |= dict.fromkeys(error.columns, error)
+            if len({*errors.values()}) > MOST_FAULTS:
+                errors = dict.fromkeys(_Text(source, request).undecided) | errors
 
 
 def read_labels(source: Source, n_rows: int) -> tuple[NDArray[Any], tuple[str, ...] | None]:
@@ -184,6 +190,15 @@ class _Text:
         self.errors |= dict.fromkeys(error.columns, error)
         return are_new
 
+    @property
+    def undecided(self) -> list[str]:
+        """Columns of features that may turn out to be text."""
+        return [name for name in self.layout.needed if name != self.layout.label_column and name not in self.kinds]
+
+    def expect_text(self) -> None:
+        """Read all columns that may be text as such."""
+        self.types |= dict.fromkeys(self.undecided, pa.string())
+
     def with_kinds(self, table: pa.Table) -> pa.Table:
         """The table with dates where they are known, or all texts of a column are some; and so with truth values.
 
@@ -199,7 +214,9 @@ class _Text:
             column, kind = table[name], self.kinds.get(name)
             if name == self.layout.label_column or column.type != pa.string():
                 continue
-            if kind in (None, NUMBER) and (truths := _truths(column)) is not None:
+            if kind is None and name not in self.errors and (numbers := _numbers(column)) is not None:
+                table = table.set_column(place, name, numbers)
+            elif kind in (None, NUMBER) and (truths := _truths(column)) is not None:
                 table = table.set_column(place, name, truths)
             elif kind == NUMBER:
                 raise self.errors[name]
@@ -208,7 +225,7 @@ class _Text:
             elif kind == TIME:
                 raise DataFileError(f"column '{name}' holds text where the model was fitted on dates: correct it")
             elif kind is None:
-                TextColumn(column).check(name, self.errors[name])
+                TextColumn(column).check(name, self.errors.get(name))
         return table
 
     @contextmanager
@@ -268,6 +285,14 @@ class _Text:
                         f"pandas' read_csv({option}) and to_csv"
                     )
         return DataFileError(f"its cells cannot be read ({first_line(error)}): correct them or save the file again")
+
+
+def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Numbers, if all texts are some."""
+    present = pc.if_else(pc.is_in(column, pa.array(MISSING)), None, pc.utf8_trim_whitespace(column))
+    with suppress(pa.ArrowInvalid):
+        return present.cast(pa.float64())
+    return None
 
 
 def _truths(column: pa.ChunkedArray) -> pa.ChunkedArray | None:

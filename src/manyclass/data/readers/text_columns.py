@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from manyclass.data.readers.dataset import DataFileError, Dataset, HoldsTextError, Request, reads_as_number
-from manyclass.data.readers.kinds import TEXT, TIME, dates_of
+from manyclass.data.readers.kinds import NUMBER, TEXT, TIME, dates_of
 
 # pyarrow compares cells as they stand, and keeps a search tree of these for every column: list no more than is usual.
 _WORDS = ("NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "Null", "none", "None", "NONE", "?", "-")
@@ -47,10 +47,12 @@ class TextColumn:
         """Whether all are dates, with a zone or without."""
         return len(self.types) == 1 and None not in self.types
 
-    def check(self, name: str, error: HoldsTextError) -> None:
+    def check(self, name: str, error: HoldsTextError | None) -> None:
         """Refuse few texts among numbers, with the one that the error names."""
-        if self.n_texts < FEWEST_TEXTS * self.n_numbers:
-            example = error.example if name == error.columns[0] else f" ('{self.example}')"
+        if 0 < self.n_texts < FEWEST_TEXTS * self.n_numbers:
+            example = f" ('{self.example}')"
+            if error is not None and name == error.columns[0]:
+                example = error.example  # with its line
             raise DataFileError(
                 f"column '{name}' holds text{example} in {self.n_texts} and numbers in {self.n_numbers} cells: correct "
                 "the former or leave them empty, or leave the column out with drop (--drop on the command line)"
@@ -60,11 +62,15 @@ class TextColumn:
 class Survey:
     """One pass over chunks of a file, of which some columns are known to hold text, and what it tells of these.
 
-    `read` takes a request and a number of rows; `errors` say what was found in these columns.
+    `read` takes a request and a number of rows; `errors` say what was found in these columns, or None where they are
+    only read as text.
     """
 
     def __init__(
-        self, read: Callable[[Request, int], Iterator[Dataset]], request: Request, errors: Mapping[str, HoldsTextError]
+        self,
+        read: Callable[[Request, int], Iterator[Dataset]],
+        request: Request,
+        errors: Mapping[str, HoldsTextError | None],
     ) -> None:
         self._read, self._errors = read, errors
         self._request = replace(request, kinds=dict(request.kinds or {}) | dict.fromkeys(errors, TEXT))
@@ -80,7 +86,7 @@ class Survey:
             yield chunk
 
     def settled(self, kinds: Mapping[str, str]) -> dict[str, str]:
-        """The kinds of all columns once all rows have been seen; columns of dates are such.
+        """The kinds of all columns once all rows have been seen; columns of dates are such, and of numbers.
 
         Raises
         ------
@@ -90,5 +96,6 @@ class Survey:
         for name, column in self._columns.items():
             column.check(name, self._errors[name])
         dates = [name for name, column in self._columns.items() if column.are_dates]
+        numbers = [name for name, column in self._columns.items() if not column.n_texts]
         self._looks = False
-        return dict(kinds) | dict.fromkeys(dates, TIME)
+        return dict(kinds) | dict.fromkeys(dates, TIME) | dict.fromkeys(numbers, NUMBER)
