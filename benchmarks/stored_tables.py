@@ -1,4 +1,4 @@
-"""Claim: a table in a CSV file is fitted in pieces as well as in memory, within a limit on memory, and faster than by
+"""Claim: a table in a CSV file is fitted in pieces as well as in memory, in a third of the memory, and faster than by
 `SGDClassifier.partial_fit` over chunks of pandas, which is what scikit-learn offers for it.
 
 Each fit runs in a process of its own, and is judged on rows of their own. The peer learns `StandardScaler`,
