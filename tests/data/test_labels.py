@@ -123,3 +123,12 @@ def test_an_indicator_matrix_has_a_column_for_each_class_that_was_announced(earl
         encode_chunk(np.array([[0, 1], [1, 0]]), estimator_name="Name", **earlier)
     Y = np.eye(3, dtype=int)
     np.testing.assert_array_equal(encode_chunk(Y, estimator_name="Name", **earlier).indicator, Y)
+
+
+@pytest.mark.parametrize("dtype", ["U", object])
+def test_very_many_texts_are_encoded(rng, dtype):
+    y = rng.choice(["b", "a", "cc", "Ω"], 40_000).astype(dtype)
+    found = encode(y, "A test")
+    classes, codes = np.unique(y, return_inverse=True)
+    np.testing.assert_array_equal(found.classes, classes)
+    np.testing.assert_array_equal(found.codes, codes)

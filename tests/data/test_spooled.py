@@ -8,9 +8,9 @@ import pytest
 import scipy.sparse as sp
 
 from manyclass import SDCAClassifier
-from manyclass.data import spooled
+from manyclass.data import ChunkedRows, spooled
 from manyclass.data.spooled import Spooled
-from manyclass.data.stores import Repeated, stacked
+from manyclass.data.stores import Repeated, Transformed, Whole, stacked
 
 N_ROWS = 500
 
@@ -94,6 +94,18 @@ def test_without_room_rows_are_read_again(rows, monkeypatch, tmp_path, reason):
     for _ in range(4):
         np.testing.assert_array_equal(as_dense(stacked(list(counted.store.chunks(99)))), as_dense(rows))
     assert counted.n_passes == 4 and not counted.store.has_random_access
+
+
+def test_fewer_rows_than_announced_are_not_taken_for_all(rows):
+    store = Spooled(Repeated(lambda n_rows: iter([rows]), N_ROWS + 1))
+    for _ in range(3):
+        list(store.chunks(50))
+    assert not store.has_random_access
+
+
+def test_chunks_are_no_larger_than_what_they_are_made_of(rows):
+    made = Transformed(Whole(rows), lambda chunk: chunk, row_bytes=1000.0)
+    assert max(part.n_rows for _, part in ChunkedRows(made, chunk_bytes=20_000).blocks(N_ROWS)) == 20
 
 
 def test_no_file_is_left(rows, monkeypatch, tmp_path):

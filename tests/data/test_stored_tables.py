@@ -181,3 +181,14 @@ def test_categories_without_a_name_are_damage():
     layout = Layout.of(["city"], Request(target=False, kinds={}), {})
     with pytest.raises(pa.ArrowException, match="out of bounds"):
         layout.dataset(pa.table({"city": wrong}))
+
+
+@pytest.mark.parametrize("name", ["dates", "dates far below", "text"])
+def test_rows_that_are_encoded_are_kept(rng, write, name):
+    stored, _ = open_rows(write(table(rng, name)), "label", LIMIT, keep=True, kinds={})
+    encoder = TableEncoder()
+    rows = encoder.fit_transform(stored)
+    assert type(encoder.columns_[1]).__name__ == ("Categories" if name == "text" else "Times")
+    for has_been_kept in (False, False, True, True):
+        assert rows.store.has_random_access == has_been_kept
+        assert sum(block.n_rows for _, block in rows.blocks(500)) == N_ROWS

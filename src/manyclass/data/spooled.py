@@ -99,7 +99,7 @@ class _Writer:
         stop = self._n_written + chunk.shape[0]
         if sp.issparse(chunk):
             self._indptr[self._n_written + 1 : stop + 1] = chunk.indptr[1:]
-            self._indptr[self._n_written + 1 : stop + 1] += self._indptr[self._n_written] - chunk.indptr[0]
+            self._indptr[self._n_written + 1 : stop + 1] += self._indptr[self._n_written]
         self._n_written = stop
 
     def ended(self) -> Store | None:
