@@ -8,12 +8,13 @@ resident just before, when X (983 MB) and the libraries were already loaded.
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import psutil
@@ -24,6 +25,14 @@ from benchmarks import report
 N_ROWS, N_FEATURES = 60_000, 4096
 LIMIT_MB = 600
 CLASSES = [10, 100]
+
+
+def measured_alone(module: str, *options: str) -> dict[str, Any] | str:
+    """What a benchmark prints as JSON in a process of its own, or the last line of what it complains about."""
+    command = [sys.executable, "-m", module, *options]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    found: dict[str, Any] | str = run.stderr.strip().splitlines()[-1] if run.returncode else json.loads(run.stdout)
+    return found
 
 
 def make_matrix(n_classes: int) -> tuple[np.ndarray, np.ndarray]:

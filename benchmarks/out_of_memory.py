@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -25,7 +23,7 @@ import psutil
 import typer
 
 from benchmarks import report
-from benchmarks.memory import peak_bytes, reset_peak
+from benchmarks.memory import measured_alone, peak_bytes, reset_peak
 
 N_FEATURES, N_CLASSES, N_TEST = 2048, 10, 20_000
 SHARE_IN_MEMORY = 20
@@ -152,14 +150,11 @@ def main(
             live=True,
         )
         for one in model:
-            command = [sys.executable, "-m", "benchmarks.out_of_memory", "--measure", one, "--folder", name]
-            run = subprocess.run(
-                [*command, "--limit", limit, "--max-time", str(max_time)], capture_output=True, text=True, check=False
-            )
-            if run.returncode:
-                table.add(one, run.stderr.strip().splitlines()[-1], *[""] * 7)
+            options = ["--measure", one, "--folder", name, "--limit", limit, "--max-time", str(max_time)]
+            found = measured_alone("benchmarks.out_of_memory", *options)
+            if isinstance(found, str):
+                table.add(one, found, *[""] * 7)
                 continue
-            found = json.loads(run.stdout)
             table.add(
                 one,
                 f"{found['seconds']:.0f}",

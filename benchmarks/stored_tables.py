@@ -12,8 +12,6 @@ penalties the one with the least log loss on the test rows is shown, which is in
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 import time
 import warnings
@@ -27,7 +25,7 @@ import typer
 from sklearn.metrics import log_loss
 
 from benchmarks import report
-from benchmarks.memory import peak_bytes, reset_peak
+from benchmarks.memory import measured_alone, peak_bytes, reset_peak
 
 CHUNK_ROWS, N_EPOCHS, PENALTIES = 100_000, 5, (1e-4, 1e-5, 1e-6)
 IN_PIECES, AUTO, IN_MEMORY, PEER = "GLM in pieces", "AutoClassifier in pieces", "GLM in memory", "SGD over chunks"
@@ -137,13 +135,12 @@ def main(
         title = f"{data.name}, {data.stat().st_size / 1e6:.0f} MB, memory_limit={limit!r}"
         table = report.Table(title, ["", "seconds", "peak beside libraries", "error", "log loss"], live=True)
         options = ["--data", str(data), "--test", str(test), "--target", target, "--limit", limit]
+        options += ["--max-time", str(max_time)]
         for way in WAYS:
-            command = [sys.executable, "-m", "benchmarks.stored_tables", "--measure", way, *options]
-            run = subprocess.run([*command, "--max-time", str(max_time)], capture_output=True, text=True, check=False)
-            if run.returncode:
-                table.add(way, run.stderr.strip().splitlines()[-1], *[""] * 3)
+            found = measured_alone("benchmarks.stored_tables", "--measure", way, *options)
+            if isinstance(found, str):
+                table.add(way, found, *[""] * 3)
                 continue
-            found = json.loads(run.stdout)
             peak = f"{found['peak'] / 1e6:.0f} MB"
             table.add(way, f"{found['seconds']:.1f}", peak, f"{found['error']:.2%}", f"{found['log_loss']:.4f}")
     table.note(f"The peer's seconds are those of one of {len(PENALTIES)} penalties.")

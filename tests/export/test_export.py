@@ -1,20 +1,17 @@
 """What other programs predict with a model is what the model predicts."""
 
-import json
 from functools import cache
 
 import numpy as np
 import pytest
-from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import manyclass
 from manyclass import export, features, linear_model
-from manyclass.data.readers import DataFileError
 from manyclass.data.rows import to_numpy
 from manyclass.export.program import GENERATORS
 
@@ -220,34 +217,6 @@ def test_coefficients_as_safetensors(tmp_path):
         export.save_coefficients(fitted("Fourier", load_iris)[0], tmp_path / "other.safetensors")
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_coefficients_are_as_they_were_written_or_refused(tmp_path, n_classes, fit_intercept):
-    from safetensors.numpy import save_file
-
-    path = tmp_path / "model.safetensors"
-    X, y = load_iris(return_X_y=True)
-    model = manyclass.GLMClassifier(fit_intercept=fit_intercept).fit(X, np.minimum(y, n_classes - 1))
-    export.save_coefficients(model, path)
-    arrays, description = export.load_coefficients(path)
-    assert len(arrays["coef"]) == len(arrays["intercept"])
-    content, told = path.read_bytes(), {"description": json.dumps(description)}
-    for damaged in (content[:-1], b"", content.replace(b'"coef"', b'"coof"')):
-        path.write_bytes(damaged)
-        with pytest.raises(DataFileError, match=f"^{path}"):
-            export.load_coefficients(path)
-    for other, about in (
-        ({**arrays, "coef": arrays["coef"][:, 0]}, told),
-        ({**arrays, "intercept": arrays["intercept"][:0]}, told),
-        ({**arrays, "coef": np.ones(arrays["coef"].shape, dtype=np.int64)}, told),
-        (arrays, {"description": "[]"}),
-        (arrays, None),
-    ):
-        save_file(other, path, metadata=about)
-        with pytest.raises(DataFileError, match="it holds no coefficients"):
-            export.load_coefficients(path)
-
-
 def test_what_a_search_has_found_is_what_becomes_onnx():
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("skl2onnx")  # for the scaler before it
@@ -379,16 +348,6 @@ def test_a_description_says_what_turns_scores_into_probabilities(tmp_path):
     slopes, offsets = np.array(told["slopes and offsets of scores"])
     P = 1.0 / (1.0 + np.exp(-(slopes * (X @ arrays["coef"].T + arrays["intercept"]) + offsets)))
     np.testing.assert_allclose(P / P.sum(axis=1, keepdims=True), model.predict_proba(X), atol=1e-5)
-
-
-def test_a_description_names_a_link_that_least_squares_has_learned(tmp_path):
-    X, y = load_wine(return_X_y=True)
-    model = manyclass.CalibratedLeastSquaresClassifier().fit(X, y)
-    export.save_coefficients(model, tmp_path / "model")
-    arrays, told = export.load_coefficients(tmp_path / "model")
-    assert told["link"] == "softmax"
-    Z = (X @ arrays["coef"].T + arrays["intercept"]) / told["temperature"]
-    np.testing.assert_allclose(softmax(Z, axis=1), model.predict_proba(X), atol=1e-9)
 
 
 def test_a_description_names_the_columns_and_the_kind_of_labels(tmp_path):

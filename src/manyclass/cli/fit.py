@@ -24,7 +24,6 @@ from manyclass.data.frames import is_mixed
 from manyclass.data.labels import of_present
 from manyclass.data.memory import as_bytes
 from manyclass.data.readers import Dataset
-from manyclass.data.stored_table import StoredTable
 from manyclass.diagnostics.names import counted
 from manyclass.diagnostics.names import shown as named
 from manyclass.fit import Status
@@ -247,9 +246,9 @@ def _fit_rows(request: FitRequest, estimator: Any, progress: Progress) -> Fitted
 
 def _front(request: FitRequest, estimator: Any, train: Dataset, weight: np.ndarray | None) -> tuple[Any, Any, Any]:
     """What encodes tables and what scales columns, each None where nothing does, and the rows behind both."""
-    is_encoded = isinstance(train.X, StoredTable) or (train.is_table and is_mixed(train.X))
-    if is_encoded and isinstance(estimator, AutoClassifier) and request.scale in UNSCALED:
-        return None, None, train.X  # it encodes by itself, and knows then which columns are numbers
+    encodes = isinstance(estimator, AutoClassifier) and request.scale in UNSCALED
+    if encodes and train.is_table and is_mixed(train.X):  # else all gaps are held out
+        return None, None, train.X  # as it knows then which columns are numbers
     encoder, train = encoded(train, weight)
     scaler = SCALERS[request.scale].fitted(train, None if weight is None else weight > 0)
     if scaler is None:

@@ -13,12 +13,12 @@ from sklearn.pipeline import Pipeline
 
 from manyclass.cli.errors import CommandError
 from manyclass.cli.output import whole_file
+from manyclass.data.frames import kinds_in
 from manyclass.data.readers import Dataset
 from manyclass.data.readers.dataset import as_labels, quoted
-from manyclass.data.readers.kinds import blank_table, kinds_of
+from manyclass.data.readers.kinds import blank_table
 from manyclass.data.readers.numpy_files import check_members
 from manyclass.data.readers.source import one_line
-from manyclass.data.stored_table import StoredTable
 
 _VERSION = 1
 
@@ -51,7 +51,7 @@ class Schema:
             label_names=dataset.label_names,
             multilabel=y.ndim == 2,
             zero_based=dataset.zero_based,
-            kinds=_kinds(dataset.X) if dataset.is_table else None,
+            kinds=kinds_in(dataset.X) if dataset.is_table else None,
         )
 
     def blank(self) -> Any:
@@ -175,10 +175,6 @@ class Model:
     def classifier(self) -> Any:
         """The estimator itself, without what is in front of it."""
         return self.estimator[-1] if hasattr(self.estimator, "steps") else self.estimator
-
-
-def _kinds(table: Any) -> dict[str, str]:
-    return table.kinds if isinstance(table, StoredTable) else kinds_of(table.schema)
 
 
 def save(model: Model, path: Path, force: bool = False) -> None:

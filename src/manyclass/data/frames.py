@@ -17,6 +17,7 @@ from manyclass.data.readers.dataset import is_number, reads_as_number
 from manyclass.data.readers.kinds import NUMBER, TEXT, TIME, as_texts, dates_of, kind_of, kinds_of
 from manyclass.data.readers.tables import numbers_of
 from manyclass.data.rows import Rows
+from manyclass.data.stored_table import StoredTable
 
 __all__ = [
     "NUMBER",
@@ -37,8 +38,10 @@ DAY = {"s": 86_400.0, "ms": 86_400e3, "us": 86_400e6, "ns": 86_400e9}
 def is_mixed(X: Any) -> bool:
     """Whether X is a table or an array that holds dates, text, or numbers that are missing.
 
-    False for what is no table at all, and for what stays where it is: files, sparse rows, arrays of other namespaces.
+    False for what is no table at all, and for what is not looked at: paths, sparse rows, arrays of other namespaces.
     """
+    if isinstance(X, StoredTable):  # where files hold numbers alone, they are opened as `Rows`
+        return True
     if isinstance(X, Rows) or sp.issparse(X) or (is_stored(X) and not hasattr(X, "column_names")):
         return False
     if hasattr(X, "sparse"):  # a frame of pandas whose columns are all sparse, and numbers
@@ -134,6 +137,11 @@ def _texts_of_objects(values: Any) -> pa.Array:
             column = pa.chunked_array([[str(one) for one in held[some]]])
         found[some] = as_texts(column).to_pylist()
     return pa.array(found, pa.string())
+
+
+def kinds_in(X: Any) -> dict[str, str]:
+    """The kind of each column of a table of pyarrow, or of one in a file."""
+    return X.kinds if isinstance(X, StoredTable) else kinds_of(X.schema)
 
 
 def in_numbers(X: Any) -> tuple[Any, list[str] | None]:

@@ -33,7 +33,7 @@ class Spooled(Store):
         self.n_rows, self.row_bytes = store.n_rows, store.row_bytes
 
     @property
-    def has_random_access(self) -> bool:  # type: ignore[override]
+    def has_random_access(self) -> bool:
         return self._held is not None
 
     @property

@@ -43,13 +43,17 @@ class Store(ABC):
     """Rows as arrays (NumPy or CSR, of one kind and dtype), or as tables, read again whenever they are asked for."""
 
     n_rows: int
-    has_random_access = False
     kinds: Mapping[str, str] | None = None
     """Of the columns of tables, by name."""
     is_slow = False
     """Whether rows are parsed or made each time, rather than read."""
     row_bytes = 0.0
     """That a row takes while it is read, if that is more than its array does."""
+
+    @property
+    def has_random_access(self) -> bool:
+        """Whether any rows can be read at once; for some stores only from the third pass on."""
+        return False
 
     @abstractmethod
     def chunks(self, n_rows: int) -> Iterator[Any]:
@@ -100,7 +104,7 @@ class Transformed(Store):
         self.n_rows, self.is_slow = store.n_rows, store.is_slow
 
     @property
-    def has_random_access(self) -> bool:  # type: ignore[override]
+    def has_random_access(self) -> bool:
         return self._store.has_random_access
 
     def chunks(self, n_rows: int) -> Iterator[Any]:

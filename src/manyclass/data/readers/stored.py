@@ -22,8 +22,11 @@ class Guarded(Store):
 
     def __init__(self, store: Store, guard: Callable[[], AbstractContextManager[None]]):
         self.guarded, self._guard = store, guard
-        self.n_rows, self.has_random_access = store.n_rows, store.has_random_access
-        self.kinds, self.is_slow = store.kinds, store.is_slow
+        self.n_rows, self.kinds, self.is_slow = store.n_rows, store.kinds, store.is_slow
+
+    @property
+    def has_random_access(self) -> bool:
+        return self.guarded.has_random_access
 
     def chunks(self, n_rows: int) -> Iterator[Any]:
         with self._guard():

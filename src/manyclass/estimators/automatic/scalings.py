@@ -11,7 +11,6 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from manyclass.data import ChunkedRows, GeneratedRows, Rows, as_rows
 from manyclass.data.memory import room_for
 from manyclass.data.rows import to_numpy
-from manyclass.data.stored_table import StoredTable
 from manyclass.data.stores import Whole
 from manyclass.data.summary import are_in_memory, is_full, ranges
 from manyclass.data.validation import check_labelled
@@ -98,7 +97,7 @@ def checked_and_encoded(
 
     encoder = TableEncoder().set_output(transform="default")
     encode = partial(encoder.fit_transform, sample_weight=sample_weight)
-    held = encode(X) if isinstance(X, StoredTable) or is_mixed(X) else X
+    held = encode(X) if is_mixed(X) else X
     rows, y = check_labelled(estimator, held, y, memory_limit=memory_limit, keep=True, encode=encode)
     if not hasattr(encoder, "columns_"):
         return None, rows, y
