@@ -48,11 +48,6 @@ def sums_of_columns(rows: Rows, weight: Array) -> Array:
     return rows.xp.stack([rows.xp.full_like(total, mass), total, rows.column_sums(square, weight)[0]])
 
 
-def sums_by_curvature(part: Problem, row_weight: Array) -> Array:
-    """`sums_of_columns` with the weights that rows have in the Hessian."""
-    return sums_of_columns(part.rows, part.rows.asarray(row_weight, dtype=part.xp.float64))
-
-
 def mean_and_variance(sums: Array, problem: Problem) -> tuple[Array, Array]:
     """Of each column, from `sums_of_columns`. The variance is about 0 without an intercept, and 0 if it is rounding."""
     xp = problem.xp

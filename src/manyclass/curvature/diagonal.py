@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from manyclass.curvature.base import Curvature, mean_and_variance, solved_about, sums_by_curvature
+from manyclass.curvature.base import Curvature, mean_and_variance, solved_about, sums_of_columns
 from manyclass.curvature.kronecker import class_sums
 from manyclass.curvature.sampling import CLASS_ROWS, uniform_sample
 from manyclass.data.rows import Array
@@ -73,7 +73,7 @@ class Jacobi(OneUnitEach):
             trace = float(problem.xp.sum(problem.sum(class_sums, self._sample, *problem.unpack(theta))))
         else:
             # The units and their centre by these weights, too.
-            xp, sums = problem.xp, problem.sum(sums_by_curvature, row_weight)
+            xp, sums = problem.xp, problem.sum(_weighted_columns, row_weight)
             mean, variance = mean_and_variance(sums, problem)
             self._variance, trace = xp.where(variance > 0, variance, self._of_all), float(sums[0, 0])
             if problem.fit_intercept:
@@ -81,6 +81,10 @@ class Jacobi(OneUnitEach):
         least = problem.rows.precision * problem.loss.lipschitz
         h = max(trace / problem.total_weight / problem.n_outputs, least)
         self._set(problem, h * self._variance + problem.alpha, h)
+
+
+def _weighted_columns(part: Problem, row_weight: Array) -> Array:
+    return sums_of_columns(part.rows, part.rows.asarray(row_weight, dtype=part.xp.float64))
 
 
 class Diagonal(OneUnitEach):

@@ -1,12 +1,10 @@
 """The Hessian itself, where all parameters together are few."""
 
-from typing import Any
-
 import numpy as np
 from array_api_compat import array_namespace
 
-from manyclass.curvature.base import Curvature, mean_and_variance, sums_by_curvature, unseen_variance, with_penalty
-from manyclass.curvature.sampling import ALL_ROWS, RowSample, carrying_sample, leverages, n_sampled, uniform_sample
+from manyclass.curvature.base import Curvature, unseen_variance, with_penalty
+from manyclass.curvature.sampling import ALL_ROWS, RowSample, carrying_sample, n_sampled, uniform_sample
 from manyclass.data.factor import Metric
 from manyclass.data.rows import BLOCK_BYTES, GRAM_BLOCK_BYTES, Array, Rows, add_to_diagonal
 from manyclass.model import Problem
@@ -17,9 +15,6 @@ LARGEST = 4096
 ROWS_PER_PARAMETER, FEWEST_ROWS, MOST_ROWS = 8, 1000, 8000
 """Rows from which the Hessian is estimated where it is a metric only. Of few parameters from the fewest to the most,
 twice as many each time: what curves may lie in few of the rows, and where it does a fit takes long."""
-
-LEVERAGE_PASSES = 3
-"""Looks at all rows before those that carry the Hessian are taken: their mean, their variance, and their leverages."""
 
 
 class Hessian(Curvature):
@@ -93,21 +88,8 @@ class SampledHessian(Hessian):
             self.n_refreshed += 1
             fewest = min(FEWEST_ROWS << self.n_refreshed, MOST_ROWS)
             n_rows = enough_rows(int(theta.shape[0]) * int(theta.shape[1]), fewest)
-            self.sample = self._carrying(problem, row_weight, n_rows)
+            self.sample = problem.map(carrying_sample, row_weight, n_rows, np.random.default_rng(0))
         super().refresh(problem, theta)
-
-    @staticmethod
-    def _carrying(problem: Problem, row_weight: np.ndarray, n_rows: int) -> Any:
-        """Rows by their share of the curvature along the columns, which of a row far out is large at any weight."""
-        xp = problem.xp
-        if problem.rows.n_rows > 1.25 * n_rows:
-            sums = problem.sum(sums_by_curvature, row_weight)
-            mean, variance = mean_and_variance(sums, problem)
-            penalty = problem.alpha * problem.total_weight / xp.clip(sums[0, :], min=1e-300)
-            unit = xp.where(variance > 0, 1.0 / xp.clip(variance + penalty, min=1e-300), 0.0)
-            row_weight = problem.map(leverages, row_weight, mean if problem.fit_intercept else mean * 0, unit)
-            problem.n_passes += LEVERAGE_PASSES
-        return problem.map(carrying_sample, row_weight, n_rows, np.random.default_rng(0))
 
     def _matrix(self, problem: Problem, theta: Array) -> Array:
         """With the curvature of columns that the sample missed (see `unseen_variance`)."""

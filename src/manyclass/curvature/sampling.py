@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, square, to_numpy
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows
 from manyclass.model import Problem
 
 CLASS_ROWS = 4096
@@ -54,24 +54,6 @@ def uniform_sample(problem: Problem, n_rows: int, rng: np.random.Generator) -> R
         return ALL_ROWS
     index = np.sort(rng.choice(available, n_rows, replace=False))
     return RowSample(index, np.full(n_rows, available / n_rows), is_uniform=True)
-
-
-def leverages(part: Problem, row_weight: np.ndarray, mean: Array, unit: Array) -> np.ndarray:
-    """What each row has of the curvature along the columns and the intercept: h (1 + Σ_j unit_j (x_j − mean_j)²).
-
-    The square is expanded, which leaves sparse rows sparse.
-    """
-    xp, rows = part.xp, part.rows
-    found = rows.zeros((rows.n_rows,), dtype=xp.float64)
-    unit = xp.astype(unit, rows.dtype)
-    center = xp.astype(mean, rows.dtype)
-    straight, level = (-2.0 * center * unit)[:, None], 1.0 + float(center @ (center * unit))
-    for where, block in rows.blocks(rows.rows_per_block(1)):
-        part.on_block()
-        far = block.map(square).matmat(unit[:, None]) + block.matmat(straight)
-        found[where] = xp.astype(far[:, 0], xp.float64)
-    every: np.ndarray = np.maximum(to_numpy(found) + level, 0.0) * row_weight
-    return every
 
 
 def carrying_sample(part: Problem, row_weight: np.ndarray, n_rows: int, rng: np.random.Generator) -> RowSample:
