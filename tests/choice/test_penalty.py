@@ -10,9 +10,16 @@ from sklearn.metrics import log_loss
 
 import manyclass
 from manyclass import GLMClassifier, PegasosClassifier
-from manyclass.choice.penalty import UNEXPLAINED, USUAL, advice_on_penalty, penalty_of_columns, usual_penalty
+from manyclass.choice.penalty import (
+    UNEXPLAINED,
+    USUAL,
+    advice_on_penalty,
+    left_out_penalty,
+    penalty_of_columns,
+    usual_penalty,
+)
 from manyclass.data import ClassTargets, as_rows
-from manyclass.model import SMOOTH_LOSSES, Problem
+from manyclass.model import LOSSES, SMOOTH_LOSSES, Problem
 from tests.problems import texts
 
 SCALED = [
@@ -226,3 +233,60 @@ def test_a_penalty_that_is_small_beside_the_columns_is_told_of(rng):
     assert "next to no penalty" not in str(warned[0].message)
     problem = Problem(as_rows(X), ClassTargets(np.arange(300) % 2, 2), SMOOTH_LOSSES["softmax"], 0.0)
     assert not advice_on_penalty(problem)  # 0 was asked for
+
+
+def short_rows(rng, n_rows, n_classes=12, n_features=64):
+    """Rows of length one around a common direction, as embeddings are; most that tells classes apart is small."""
+    scale, y = 1.0 / np.arange(1, n_features + 1), np.arange(n_rows) % n_classes
+    means = 0.7 * scale * rng.standard_normal((n_classes, n_features))
+    X = means[y] + scale * rng.standard_normal((n_rows, n_features)) + rng.standard_normal(n_features)
+    return X / np.linalg.norm(X, axis=1, keepdims=True), y
+
+
+@pytest.mark.parametrize("name", sorted(set(SCALED) - {"SDCARegressor"}))
+def test_short_rows_are_not_held_back(name):
+    """The penalty of the columns alone leaves three times the errors."""
+    X, y = short_rows(np.random.default_rng(3), 1800)
+
+    def wrong(model):
+        return np.mean(model.fit(X[:900], y[:900]).predict(X[900:]) != y[900:])
+
+    columns = usual_penalty(X[:900].var(axis=0), 900, lambda: np.zeros((64, 1)))
+    assert 3.0 * wrong(getattr(manyclass, name)()) < wrong(GLMClassifier(alpha=columns))
+
+
+def test_rows_left_out_only_lower_the_penalty(rng):
+    """Least squares says little of columns that it cannot explain the labels by, as where a few rows are wild."""
+    X = np.exp(3.0 * rng.standard_normal((400, 5)))
+    y = (np.log(X) @ rng.standard_normal((5, 3))).argmax(axis=1)
+    found = []
+    for unit in (1e-3, 1.0, 1e3):
+        problem = Problem(as_rows(unit * X), ClassTargets(y, 3), SMOOTH_LOSSES["softmax"], 0.0)
+        assert left_out_penalty(problem, 1e-9 * unit**2) == 1e-9 * unit**2
+        found.append(left_out_penalty(problem, 1e20 * unit**2) / unit**2)
+    assert found == pytest.approx([found[1]] * 3) and 1e-9 < found[1] < 1e20
+
+
+@pytest.mark.parametrize("n_rows", [600, 5000])
+def test_copies_of_all_rows_dtypes_and_storage_change_no_penalty(rng, n_rows):
+    X, y = short_rows(rng, 300)
+    given = GLMClassifier().fit(X, y).alpha_
+    assert given < 0.1 * usual_penalty(X.var(axis=0), 300, lambda: np.zeros((64, 1)))
+    copies = np.arange(n_rows) % 300
+    alike = [(X[copies], y[copies])] if n_rows == 600 else []
+    for rows, labels in (*alike, (X.astype(np.float32), y), (sp.csr_array(X), y)):
+        assert GLMClassifier().fit(rows, labels).alpha_ == pytest.approx(given, rel=1e-3)
+    weighted = GLMClassifier().fit(X, y, sample_weight=np.full(300, n_rows / 300))
+    assert weighted.alpha_ == pytest.approx(given)
+    # Of 5000 rows some of the copies are seen: how many different ones there are is known only about.
+    assert 0.3 * given < GLMClassifier().fit(X[copies], y[copies]).alpha_ < 3.0 * given
+
+
+@pytest.mark.parametrize(("loss", "curvature"), [("softmax", 1 / 12), ("logistic", 11 / 144), ("sparsemax", 1.0)])
+def test_the_penalty_is_in_units_of_the_curvature_of_the_loss(rng, loss, curvature):
+    X, y = short_rows(rng, 480)
+    targets = ClassTargets(y, 12)
+    found, hinge = (
+        left_out_penalty(Problem(as_rows(X), targets, one, 0.0), 1.0) for one in (LOSSES[loss], LOSSES["hinge"])
+    )
+    assert found == pytest.approx(curvature * hinge)

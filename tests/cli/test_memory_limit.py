@@ -57,7 +57,7 @@ def test_files_are_fitted_where_they_lie(run_json, files, given, solver):
 def test_rows_are_scaled_as_they_are_read(run_json, files, scale):
     reports = []
     for limit in (LIMIT, ("--memory-limit", "2GB")):
-        given = ("--labels", "y.npy", "--solver", "auto", "--scale", scale, "--holdout", 0, "--force", "-o", "m.skops")
+        given = ("--labels", "y.npy", "--alpha", 1e-4, "--scale", scale, "--holdout", 0, "--force", "-o", "m.skops")
         fitted = run_json("fit", "shards", *given, *limit)
         reports.append(run_json("evaluate", "m.skops", "shards", "--labels", "y.npy", *limit))
         assert fitted["scale"] == scale and reports[-1]["error"] < 0.03

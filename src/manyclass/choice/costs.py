@@ -9,6 +9,7 @@ from manyclass.choice.representations import fits_beside, represent, tries_penal
 from manyclass.data import Rows
 from manyclass.data.labels import Labels
 from manyclass.data.memory import room_for
+from manyclass.data.rows import BLOCK_BYTES
 from manyclass.model import SMOOTH_LOSSES, Problem
 from manyclass.stagewise.judges import KEPT_SCORES, LEAST_ROWS
 
@@ -103,7 +104,7 @@ def _dual(problem: Problem, link: str) -> Iterator[Cost]:
     """A visit of a row reads it twice for each output."""
     shape = Shape.of(problem)
     seconds = DUAL_PASSES * (2.0 * shape.stored * shape.k + 10.0 * shape.n * shape.k) / shape.speed.stream
-    memory = 8.0 * (DUALS * shape.n + COEFFICIENTS * shape.d) * shape.k
+    memory = 8.0 * (DUALS * shape.n + COEFFICIENTS * shape.d) * shape.k + 2.0 * BLOCK_BYTES  # of choosing alpha
     how = f"dual ascent, {DUAL_PASSES} passes"
     fits = memory <= room_for(problem.memory_limit)
     yield Cost("SDCAClassifier", link, how, seconds, memory, fits)

@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 from manyclass.data.factor import Factor, eigh_in_place
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, square, to_numpy
+from manyclass.data.rows import BLOCK_BYTES, Array, Rows, square, to_numpy
 
 LEAST, LARGEST, PER_DECADE = 1e-8, 1e3, 2
 """The grid of penalties, relative to the mean squared norm of the centred rows."""
@@ -176,7 +176,7 @@ class RidgeSpectrum:
         """For every block and every penalty: (place in `alphas`, errors, weights); see `leave_one_out`.
 
         An error is the response of a row less the prediction by the model of all others. Several penalties are one
-        product, as far as their models fit into `GRAM_BLOCK_BYTES`.
+        product, as far as their models fit into `BLOCK_BYTES`.
         """
         xp, (d, k) = array_namespace(self.eigenvalues), (int(size) for size in self.cross.shape)
         values, S = xp.clip(self.eigenvalues, min=0.0), self.total_weight
@@ -188,7 +188,7 @@ class RidgeSpectrum:
             # If all rows are interpolated, errors tend to a limit for small penalties, but computed ones to rounding.
             interpolated = 1.0 - u * (squares @ whole[:, None] + float(self.fit_intercept)) / S <= rounding
             least = rounding * most if bool(xp.all(interpolated)) else 0.0
-            step = max(int(GRAM_BLOCK_BYTES / (8.0 * max(int(Z.shape[0]), d) * max(k, 1))), 1)
+            step = max(int(BLOCK_BYTES / (8.0 * max(int(Z.shape[0]), d) * max(k, 1))), 1)
             for first in range(0, len(alphas), step):
                 some = np.maximum(alphas[first : first + step], least)
                 inverse = 1.0 / (values[:, None] + xp.asarray(some, dtype=values.dtype, device=device(values))[None, :])
@@ -237,7 +237,7 @@ def random_sums(n_outputs: int) -> Array | None:
 def path_of_rows(
     rows: Rows, R: Array, weight: Array | None = None, *, fit_intercept: bool = True
 ) -> tuple[np.ndarray, np.ndarray, Callable[[float], Array]]:
-    """(alphas, errors, left_out) from the Gram matrix of the rows, which may be a few thousand, of any width.
+    """(alphas, errors, left_out) from the smaller Gram matrix of rows, which may be a few thousand, of any width.
 
     `alphas` is a grid of penalties. `errors` are their leave-one-out errors, of shape (n_alphas, n_outputs), or of
     `random_sums` of many outputs. `left_out(alpha)` gives the error of each row under the model of all others, of shape
@@ -248,16 +248,10 @@ def path_of_rows(
     if fit_intercept:
         rows = rows.shifted(rows.mean(weight))
         R = R - (xp.mean(R, axis=0) if weight is None else weight @ R / S)
-    root = rows.weights(None if weight is None else xp.sqrt(weight))[:, None]
-    root = xp.astype(root, xp.float64)
-    squares, U = eigh_in_place(rows.outer() * (root * root[:, 0]))
-    kept = squares > max(float(squares[-1]), 0.0) * rows.n_rows * max(rows.precision**2, 2.2e-16)
-    first = rows.n_rows - int(xp.sum(xp.astype(kept, xp.int64)))  # eigenvalues ascend
-    squares, U = squares[first:], U[:, first:]
-    lengths = xp.sqrt(squares)
-    spectrum = RidgeSpectrum(squares / S, lengths[:, None] * (U.T @ (root * R)) / S, S, fit_intercept)
+    squares, Z = _directions(rows, weight)
+    of_weights = R if weight is None else weight[:, None] * R
+    spectrum = RidgeSpectrum(squares / S, Z.T @ of_weights / S, S, fit_intercept)
     alphas = spectrum.grid(rows.precision)
-    Z = U * lengths / xp.where(root > 0, root, xp.ones_like(root))
     judged, judges, signs = spectrum, R, random_sums(int(R.shape[1]))
     if signs is not None:
         wide = rows.asarray(signs, xp.float64)
@@ -269,6 +263,25 @@ def path_of_rows(
         return error
 
     return alphas, errors, left_out
+
+
+def _directions(rows: Rows, weight: Array | None) -> tuple[Array, Array]:
+    """Nonzero eigenvalues of the weighted Gram matrix, ascending, and the rows in the basis of its eigenvectors."""
+    xp = rows.xp
+    narrow = xp.astype(rows.dense(), xp.float64) if rows.n_features < rows.n_rows else None
+    root = xp.astype(rows.weights(None if weight is None else xp.sqrt(weight))[:, None], xp.float64)
+    if narrow is None:
+        gram = rows.outer() * (root * root[:, 0])
+    else:
+        weighted = root * narrow
+        gram = weighted.T @ weighted
+    squares, vectors = eigh_in_place(gram)
+    kept = squares > max(float(squares[-1]), 0.0) * rows.n_rows * max(rows.precision**2, 2.2e-16)
+    first = int(squares.shape[0]) - int(xp.sum(xp.astype(kept, xp.int64)))  # eigenvalues ascend
+    squares, vectors = squares[first:], vectors[:, first:]
+    if narrow is not None:
+        return squares, narrow @ vectors
+    return squares, vectors * xp.sqrt(squares) / xp.where(root > 0, root, xp.ones_like(root))
 
 
 def best(alphas: np.ndarray, errors: np.ndarray) -> float:
