@@ -1,5 +1,7 @@
 """The default penalty has the unit of the columns, and one far below that is told of."""
 
+import math
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,10 +16,10 @@ from manyclass.choice.penalty import (
     UNEXPLAINED,
     USUAL,
     advice_on_penalty,
-    left_out_penalty,
     penalty_of_columns,
     usual_penalty,
 )
+from manyclass.choice.sampled_penalty import Sample, penalty_left_out
 from manyclass.data import ClassTargets, as_rows
 from manyclass.model import LOSSES, SMOOTH_LOSSES, Problem
 from tests.problems import texts
@@ -73,7 +75,8 @@ def test_a_few_wild_rows_do_not_hold_the_others_back(rng, name, n_wild):
 def test_a_wild_row_that_is_not_seen_counts_for_a_hundred_at_most(rng):
     X = rng.standard_normal((30_000, 2))
     X[12_345] = 1e7
-    problem = Problem(as_rows(X), ClassTargets(np.arange(30_000) % 2, 2), SMOOTH_LOSSES["softmax"], 0.0)
+    y = (X[:, 0] > rng.standard_normal(30_000)).astype(int)
+    problem = Problem(as_rows(X), ClassTargets(y, 2), SMOOTH_LOSSES["softmax"], 0.0)
     assert penalty_of_columns(problem) < 100 * USUAL
 
 
@@ -255,16 +258,25 @@ def test_short_rows_are_not_held_back(name):
     assert 3.0 * wrong(getattr(manyclass, name)()) < wrong(GLMClassifier(alpha=columns))
 
 
-def test_rows_left_out_only_lower_the_penalty(rng):
-    """Least squares says little of columns that it cannot explain the labels by, as where a few rows are wild."""
-    X = np.exp(3.0 * rng.standard_normal((400, 5)))
-    y = (np.log(X) @ rng.standard_normal((5, 3))).argmax(axis=1)
-    found = []
-    for unit in (1e-3, 1.0, 1e3):
-        problem = Problem(as_rows(unit * X), ClassTargets(y, 3), SMOOTH_LOSSES["softmax"], 0.0)
-        assert left_out_penalty(problem, 1e-9 * unit**2) == 1e-9 * unit**2
-        found.append(left_out_penalty(problem, 1e20 * unit**2) / unit**2)
-    assert found == pytest.approx([found[1]] * 3) and 1e-9 < found[1] < 1e20
+def test_many_columns_that_say_little_are_held_back(rng):
+    """Fits with the penalty of the columns believe in them all: their probabilities are worse than the shares."""
+    X, y = rng.standard_normal((900, 150)), rng.integers(0, 3, 900)
+    X[:, 0] += y
+    columns, by_rows = GLMClassifier(alpha=1.0 / 600), GLMClassifier()
+    losses = [log_loss(y[600:], one.fit(X[:600], y[:600]).predict_proba(X[600:])) for one in (columns, by_rows)]
+    assert by_rows.alpha_ > 10.0 / 600 and losses[1] < 1.0 < math.log(3) < losses[0]
+    assert PegasosClassifier(loss="hinge").fit(X[:600], y[:600]).alpha_ < 2.0 / 600  # which has no probabilities
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_no_penalty_is_larger_because_least_squares_explains_nothing(rng, unit):
+    """As of rows in other units: it asks for a penalty at which classes are no longer told apart."""
+    y = rng.integers(6, size=900)
+    X = unit * (1.5 * rng.standard_normal((6, 20))[y] + rng.standard_normal((900, 20)))
+    X[::10] *= 1e4
+    problem = Problem(as_rows(X), ClassTargets(y, 6), SMOOTH_LOSSES["softmax"], 0.0)
+    usual = 1e-3 * unit**2
+    assert Sample.of(problem).next_to(usual) > 1e3 * usual and penalty_left_out(problem, usual) == usual
 
 
 @pytest.mark.parametrize("n_rows", [600, 5000])
@@ -287,6 +299,6 @@ def test_the_penalty_is_in_units_of_the_curvature_of_the_loss(rng, loss, curvatu
     X, y = short_rows(rng, 480)
     targets = ClassTargets(y, 12)
     found, hinge = (
-        left_out_penalty(Problem(as_rows(X), targets, one, 0.0), 1.0) for one in (LOSSES[loss], LOSSES["hinge"])
+        Sample.of(Problem(as_rows(X), targets, one, 0.0)).next_to(1.0) for one in (LOSSES[loss], LOSSES["hinge"])
     )
     assert found == pytest.approx(curvature * hinge)

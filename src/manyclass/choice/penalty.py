@@ -5,29 +5,20 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from manyclass.choice.frame import occurring
-from manyclass.data import ClassTargets
-from manyclass.data.memory import room_for
-from manyclass.data.penalty import OF_MEDIAN, OUTLYING, SEEN, best, path_of_rows
-from manyclass.data.rows import Array, present_rows, to_numpy
-from manyclass.data.summary import are_in_memory, row_keys
+from manyclass.choice.sampled_penalty import MOST_ROWS, penalty_left_out
+from manyclass.data.penalty import OF_MEDIAN, OUTLYING, SEEN
+from manyclass.data.rows import Array, to_numpy
+from manyclass.data.summary import are_in_memory
 from manyclass.model import Problem
-from manyclass.model.losses import RESPONSE_LOSSES, Loss, SmoothLoss
+from manyclass.model.losses import RESPONSE_LOSSES
 
-USUAL, OF_MANY = 1e-4, 1e-6
-"""The default penalty on columns of unit variance where rows do not count; and where there are a million or more."""
+USUAL = 1e-4
+"""The default penalty on columns of unit variance where rows do not count."""
 UNEXPLAINED = 1e-3
 """A penalty may leave this share of what single columns explain of the responses unexplained."""
 NEXT_TO_NONE = 1e-6
 """A penalty below this share of the mean variance of the columns has no effect until the rows are nearly fitted."""
-
-
-ROWS_OF_CLASS = 16
-"""Rows left out, for each class, at least: of fewer rows a class hardly has a mean."""
-SAMPLE_BYTES = 1 << 28
-"""Of the rows left out, in float64, at most."""
 
 
 def usual_penalty(variance: Array, n_rows: float, cross: Callable[[], Array]) -> float:
@@ -55,7 +46,7 @@ def usual_penalty(variance: Array, n_rows: float, cross: Callable[[], Array]) ->
     if not len(varying):
         return USUAL
     median = float(np.median(varying))
-    of_one_row = max(1.0 / n_rows, OF_MANY) if math.isfinite(n_rows) else USUAL
+    of_one_row = 1.0 / min(n_rows, MOST_ROWS) if math.isfinite(n_rows) else USUAL
     least = min(USUAL, of_one_row) * min(1.0, 2.0 * float(varying.sum()))
     alpha = max(least, median * of_one_row)
 
@@ -73,8 +64,7 @@ def usual_penalty(variance: Array, n_rows: float, cross: Callable[[], Array]) ->
 
 
 def penalty_of_columns(problem: Problem, counts_rows: bool = True) -> float:
-    """`usual_penalty` of a problem, or `left_out_penalty` if that is less; without the prior of 1/n if rows do not
-    count."""
+    """`usual_penalty` of a problem, if rows left out agree; without the prior of 1/n if rows do not count."""
     n_rows = problem.n_counted if counts_rows else math.inf
     given = to_numpy(problem.feature_variance)
     variance = variance_of_most_rows(problem, given)
@@ -82,76 +72,7 @@ def penalty_of_columns(problem: Problem, counts_rows: bool = True) -> float:
     usual = usual_penalty(variance, n_rows, lambda: to_numpy(problem.cross_covariance) * shorter)
     if getattr(problem.loss, "quadratic", False) or problem.loss.name in RESPONSE_LOSSES:
         return usual  # as streams of sums have, whose rows are gone
-    return left_out_penalty(problem, usual)
-
-
-def left_out_penalty(problem: Problem, most: float) -> float:
-    """The largest penalty up to `most` that is as good as the best by squared errors of m rows left out, for n rows.
-
-    It is λ h m/n. λ is that of least squares on labels of 0 and 1, which has a curvature of 1. h is that of the loss at
-    the mean label, as the mean over directions: p (1 − p) of logistic regression, 1/k of softmax where classes are as
-    frequent; or 1 if the loss has kinks, as margins of 1 have the scale of labels. n is a million at most. Equal rows
-    are left out together; m and n are numbers of different rows: in the sample, and in all if further rows are as often
-    new as those are that the sample has once. Errors are as good if their sum over the sample is larger by less than
-    its standard error, as each row differs.
-
-    Of many classes a few are taken, so that each has `ROWS_OF_CLASS` rows.
-    """
-    xp = problem.xp
-    index, responses = _rows_left_out(problem)
-    n_rows = len(present_rows(problem.rows.n_rows, problem.rows.place.gather(problem.weight)))
-    part, _ = occurring(problem.taken(index))
-    part = part.variant(rows=part.rows.typed(xp.float64))  # so that the penalty does not depend on the dtype
-    weight = np.ones(len(index)) if part.weight is None else to_numpy(part.weight).astype(np.float64)
-    share = np.average(responses, axis=0, weights=weight)
-    curvature = _mean_curvature(problem.loss, share)
-    if not curvature > 0:
-        return most
-    _, first, same, copies = np.unique(row_keys(part.rows), return_index=True, return_inverse=True, return_counts=True)
-    m, n_once = len(first), np.count_nonzero(copies == 1)
-    if m < len(index):
-        together = csr_array((weight, (same, np.arange(len(index)))))
-        weight = np.asarray(together.sum(axis=1))
-        part, responses = part.taken(first), together @ responses / weight[:, None]
-    n = min(m + n_once / len(index) * (n_rows - len(index)), 1.0 / OF_MANY)
-    weight /= weight.max()
-    R, of_rows = (part.rows.asarray(array, xp.float64) for array in (responses, weight))
-    alphas, errors, left_out = path_of_rows(part.rows, R, of_rows, fit_intercept=problem.fit_intercept)
-
-    def squares(alpha: float) -> np.ndarray:
-        return np.asarray(weight * np.sum(to_numpy(left_out(alpha)) ** 2, axis=1))
-
-    unit = curvature * m / n
-    least = squares(best(alphas, errors))
-    for alpha in (most / unit, *np.sort(alphas[alphas < most / unit])[::-1]):
-        more = squares(alpha) - least
-        if more.sum() <= math.sqrt(more @ more):
-            return float(alpha * unit)
-    return most
-
-
-def _mean_curvature(loss: Loss, share: np.ndarray) -> float:
-    if not isinstance(loss, SmoothLoss):
-        return float(np.ptp(share) > 0 or 0.0 < share[0] < 1.0)
-    n_directions = len(share) - loss.domain.exclusive  # a shift of all classes changes nothing
-    return float(loss.hessian_trace(share[None, :], np)[0]) / max(n_directions, 1)
-
-
-def _rows_left_out(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """Rows for `left_out_penalty`, and their labels as columns of 0 and 1."""
-    room = min(SAMPLE_BYTES, 0.25 * room_for(problem.memory_limit))
-    most = int(np.clip(room * problem.rows.itemsize / (8.0 * max(problem.rows.row_bytes, 1.0)), 2, SEEN))
-    n_classes = problem.n_outputs if isinstance(problem.targets, ClassTargets) else 1
-    n_drawn = max(most, n_classes * ROWS_OF_CLASS)
-    index = problem.sample(n_drawn)
-    targets = problem.targets.take(index)
-    if not isinstance(targets, ClassTargets):
-        return index, to_numpy(targets.dense(slice(None), problem.rows.zeros((0,)), problem.xp)) > 0
-    rng, codes = np.random.default_rng(0), to_numpy(targets.codes)
-    kept = rng.permutation(np.unique(codes))[: max(most // ROWS_OF_CLASS, 2)]
-    places = np.sort(rng.permutation(np.flatnonzero(np.isin(codes, kept)))[:most])
-    classes, codes = np.unique(codes[places], return_inverse=True)
-    return index[places], codes[:, None] == np.arange(len(classes))
+    return penalty_left_out(problem, usual)
 
 
 def variance_of_most_rows(problem: Problem, variance: np.ndarray) -> np.ndarray:
