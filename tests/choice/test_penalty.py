@@ -301,4 +301,4 @@ def test_the_penalty_is_in_units_of_the_curvature_of_the_loss(rng, loss, curvatu
     found, hinge = (
         Sample.of(Problem(as_rows(X), targets, one, 0.0)).next_to(1.0) for one in (LOSSES[loss], LOSSES["hinge"])
     )
-    assert found == pytest.approx(curvature * hinge)
+    assert found == pytest.approx(curvature / 2 * hinge)  # (y − z)² of −1 and 1 has a curvature of 2

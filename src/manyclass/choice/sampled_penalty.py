@@ -38,10 +38,10 @@ def penalty_left_out(problem: Problem, usual: float) -> float:
 
     It is λ h m/n. λ is that of least squares on labels of 0 and 1, which has a curvature of 1. h is that of the loss at
     the mean label, as the mean over directions: p (1 − p) of logistic regression, 1/k of softmax where classes are as
-    frequent; or 1 if the loss has kinks, as margins of 1 have the scale of labels. n is a million at most. Equal rows
-    are left out together; m and n are numbers of different rows: in the sample, and in all if further rows are as often
-    new as those are that the sample has once. Errors are as good if their sum over the sample is larger by less than
-    its standard error, as each row differs.
+    frequent; or 2 if the loss has kinks, as (y − z)² has for y = ±1. n is a million at most. Equal rows are left out
+    together; m and n are numbers of different rows: in the sample, and in all if further rows are as often new as those
+    are that the sample has once. Errors are as good if their sum over the sample is larger by less than its standard
+    error, as each row differs.
 
     A penalty above `usual` also has to have clearly smaller squared errors of probabilities, where fits to one half of
     the sample predict the other: least squares asks for a large one where it explains little, as beside wild rows, and
@@ -158,7 +158,7 @@ class Sample:
 
 def _mean_curvature(loss: Loss, share: np.ndarray) -> float:
     if not isinstance(loss, SmoothLoss):
-        return float(np.any((share > 0.0) & (share < 1.0)))
+        return 2.0 * float(np.any((share > 0.0) & (share < 1.0)))
     n_directions = len(share) - loss.domain.exclusive  # a shift of all classes changes nothing
     return float(loss.hessian_trace(share[None, :], np)[0]) / max(n_directions, 1)
 
