@@ -28,7 +28,7 @@ ROWS_OF_CLASS = 16
 SAMPLE_BYTES = 1 << 28
 """Of the rows left out, in float64, at most."""
 CLEARLY = 2.0
-"""Standard errors by which a larger penalty has to have smaller errors of unseen rows."""
+"""Standard errors by which sums of errors of unseen rows have to differ."""
 TOLERANCE, MOST_STEPS = 1e-2, 100
 """Of the fits to half of the sample."""
 
@@ -40,8 +40,8 @@ def penalty_left_out(problem: Problem, usual: float) -> float:
     the mean label, as the mean over directions: p (1 − p) of logistic regression, 1/k of softmax where classes are as
     frequent; or 2 if the loss has kinks, as (y − z)² has for y = ±1. n is a million at most. Equal rows are left out
     together; m and n are numbers of different rows: in the sample, and in all if further rows are as often new as those
-    are that the sample has once. Errors are as good if their sum over the sample is larger by less than its standard
-    error, as each row differs.
+    are that the sample has once. Errors are as good if their sum over the sample is larger by no more than two standard
+    errors, as each row differs.
 
     A penalty above `usual` also has to have clearly smaller squared errors of probabilities, where fits to one half of
     the sample predict the other: least squares asks for a large one where it explains little, as beside wild rows, and
@@ -102,7 +102,7 @@ class Sample:
         between = alphas[(alphas - given) * (alphas - aim) <= 0]
         for alpha in (given, *between[np.argsort(np.abs(np.log(between / given)))]):
             more = squares(alpha) - least
-            if more.sum() <= math.sqrt(more @ more):
+            if more.sum() <= CLEARLY * math.sqrt(more @ more):
                 return usual if alpha == given else float(alpha * unit)
         return usual
 
