@@ -29,6 +29,8 @@ SAMPLE_BYTES = 1 << 28
 """Of the rows left out, in float64, at most."""
 CLEARLY = 2.0
 """Standard errors by which sums of errors of unseen rows have to differ."""
+LEAST = 1e-12
+"""The smallest penalty, relative to the sum of the variances: columns may differ in size by a factor of a million."""
 TOLERANCE, MOST_STEPS = 1e-2, 100
 """Of the fits to half of the sample."""
 
@@ -45,24 +47,30 @@ def penalty_left_out(problem: Problem, usual: float) -> float:
 
     A penalty above `usual` also has to have clearly smaller squared errors of probabilities, where fits to one half of
     the sample predict the other: least squares asks for a large one where it explains little, as beside wild rows, and
-    a smooth loss may explain more.
+    a smooth loss may explain more. Squared losses of real responses have λ m/n.
     """
     sample = Sample.of(problem)
     if not sample.curvature > 0:
         return usual
     found = sample.next_to(usual)
-    if found <= usual:
+    if found <= usual or is_squared(problem.loss):
         return found
     smooth = isinstance(problem.loss, SmoothLoss)
     return found if smooth and sample.errs_less(found, usual) else usual
+
+
+def is_squared(loss: Loss) -> bool:
+    """Whether it is the loss that rows are left out by."""
+    return bool(getattr(loss, "quadratic", False))
 
 
 @dataclass(frozen=True)
 class Sample:
     """Some rows of a problem, in float64, so that the penalty does not depend on the dtype.
 
-    Of many classes it has a few, so that each has `ROWS_OF_CLASS` rows. `responses` are labels of 0 and 1, `same`
-    numbers the different rows, `weight` is at most 1, and n as in `penalty_left_out`.
+    Of many classes it has a few, so that each has `ROWS_OF_CLASS` rows. `responses` are labels of 0 and 1, or real ones
+    in units of their standard deviations. `same` numbers the different rows, `weight` is at most 1, and n as in
+    `penalty_left_out`.
     """
 
     part: Problem
@@ -91,7 +99,7 @@ class Sample:
         """The penalty next to `usual` at which least squares is as good as at its best."""
         part, responses, weight = self._merged()
         R, of_rows = (part.rows.asarray(array, part.xp.float64) for array in (responses, weight))
-        alphas, errors, left_out = path_of_rows(part.rows, R, of_rows, fit_intercept=part.fit_intercept)
+        alphas, errors, left_out = path_of_rows(part.rows, R, of_rows, fit_intercept=part.fit_intercept, least=LEAST)
 
         def squares(alpha: float) -> np.ndarray:
             return np.asarray(weight * np.sum(to_numpy(left_out(alpha)) ** 2, axis=1))
@@ -157,6 +165,8 @@ class Sample:
 
 
 def _mean_curvature(loss: Loss, share: np.ndarray) -> float:
+    if is_squared(loss):
+        return 1.0
     if not isinstance(loss, SmoothLoss):
         return 2.0 * float(np.any((share > 0.0) & (share < 1.0)))
     n_directions = len(share) - loss.domain.exclusive  # a shift of all classes changes nothing
@@ -164,14 +174,15 @@ def _mean_curvature(loss: Loss, share: np.ndarray) -> float:
 
 
 def _rows_of(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the rows of a `Sample`, and their labels as columns of 0 and 1."""
+    """Numbers of the rows of a `Sample`, and their `responses`."""
     room = min(SAMPLE_BYTES, 0.25 * room_for(problem.memory_limit))
     most = int(np.clip(room * problem.rows.itemsize / (8.0 * max(problem.rows.row_bytes, 1.0)), 2, SEEN))
     n_classes = problem.n_outputs if isinstance(problem.targets, ClassTargets) else 1
     index = problem.sample(max(most, n_classes * ROWS_OF_CLASS))
     targets = problem.targets.take(index)
     if not isinstance(targets, ClassTargets):
-        return index, to_numpy(targets.dense(slice(None), problem.rows.zeros((0,)), problem.xp)) > 0
+        Y = to_numpy(targets.dense(slice(None), problem.rows.zeros((0,)), problem.xp))
+        return index, Y / np.maximum(Y.std(axis=0), 1e-300) if is_squared(problem.loss) else Y > 0
     rng, codes = np.random.default_rng(0), to_numpy(targets.codes)
     kept = rng.permutation(np.unique(codes))[: max(most // ROWS_OF_CLASS, 2)]
     places = np.sort(rng.permutation(np.flatnonzero(np.isin(codes, kept)))[:most])

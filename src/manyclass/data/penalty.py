@@ -100,13 +100,13 @@ class RidgeSpectrum:
         eigenvalues, vectors = factor.spectrum
         return cls(eigenvalues / share, vectors.T @ cross, total_weight, fit_intercept, vectors)
 
-    def grid(self, precision: float = 0.0) -> np.ndarray:
-        """Penalties, descending, down to the relative precision of the eigenvalues.
+    def grid(self, precision: float = 0.0, least: float = LEAST) -> np.ndarray:
+        """Penalties, descending, down to `least` times the sum of the eigenvalues, or to their relative precision.
 
         A higher precision only adds smaller penalties.
         """
         scale = float(np.maximum(to_numpy(self.eigenvalues), 0.0).sum())
-        most, least = math.log10(LARGEST), math.log10(max(LEAST, precision))
+        most, least = math.log10(LARGEST), math.log10(max(least, precision))
         grid = 10.0 ** (most - np.arange(1 + math.floor(PER_DECADE * (most - least) + 1e-9)) / PER_DECADE)
         return grid * (scale if scale > 0 else 1.0)
 
@@ -235,7 +235,7 @@ def random_sums(n_outputs: int) -> Array | None:
 
 
 def path_of_rows(
-    rows: Rows, R: Array, weight: Array | None = None, *, fit_intercept: bool = True
+    rows: Rows, R: Array, weight: Array | None = None, *, fit_intercept: bool = True, least: float = LEAST
 ) -> tuple[np.ndarray, np.ndarray, Callable[[float], Array]]:
     """(alphas, errors, left_out) from the smaller Gram matrix of rows, which may be a few thousand, of any width.
 
@@ -251,7 +251,7 @@ def path_of_rows(
     squares, Z = _directions(rows, weight)
     of_weights = R if weight is None else weight[:, None] * R
     spectrum = RidgeSpectrum(squares / S, Z.T @ of_weights / S, S, fit_intercept)
-    alphas = spectrum.grid(rows.precision)
+    alphas = spectrum.grid(rows.precision, least)
     judged, judges, signs = spectrum, R, random_sums(int(R.shape[1]))
     if signs is not None:
         wide = rows.asarray(signs, xp.float64)

@@ -42,8 +42,8 @@ class GLMClassifier(Balanced, HoldsOut, ExactStream, LinearClassifier):
         hold back columns in small units that tell much of y (flags beside prices). n is the sum of the weights or the
         number of positive ones, whichever is more. Except for least squares, a few wild rows do not count towards the
         variances, and up to 1024 rows left out have a say: alpha is smaller where least squares is clearly better with
-        less, as on embeddings and texts of unit norm, whose columns are all small; and larger where that goes for
-        probabilities of this loss, too, as where many columns say nothing.
+        less, as on embeddings and texts of unit norm, or where columns in small units say most; and larger where that
+        goes for probabilities of this loss, too, as where many columns say nothing.
     loss : {"auto", "softmax", "logistic", "squared", "sparsemax"}, default="auto"
         "softmax" is multinomial logistic regression; "logistic" one logistic regression per class or label;
         "squared" least squares on −1 and 1 (no probabilities); "sparsemax" gives probabilities that can be 0. It
