@@ -263,8 +263,9 @@ class SDCARegressor(DualEstimator, LinearRegressor):
         number is the model of an ε-insensitive loss, and a warning says so.
     alpha : float or "scale", default="scale"
         Penalty, > 0. For the squared loss ``Ridge(alpha=alpha*S)``; for the ε-insensitive losses
-        ``LinearSVR(C=1/(alpha*S))``. "scale" is 1e-4 in units of the columns, as y may have any unit, or, for
-        the squared loss, what up to 1024 rows left out say where that is clearly better. Where it is so large that X hardly matters, a warning says so.
+        ``LinearSVR(C=1/(alpha*S))``. "scale" is 1e-4 in units of the columns, as y may have any unit; or
+        what up to 1024 rows left out ask for, where that is clearly better for the squared loss. Where it is so large
+        that X hardly matters, a warning says so.
     homotopy, max_iter
         As in `SDCAClassifier`.
     tol : float, default=1e-3
