@@ -68,9 +68,9 @@ def is_squared(loss: Loss) -> bool:
 class Sample:
     """Some rows of a problem, in float64, so that the penalty does not depend on the dtype.
 
-    Of many classes it has a few, so that each has `ROWS_OF_CLASS` rows. `responses` are labels of 0 and 1, or real ones
-    in units of their standard deviations. `same` numbers the different rows, `weight` is at most 1, and n as in
-    `penalty_left_out`.
+    Of many classes it has a few, so that each has `ROWS_OF_CLASS` rows, and as few of many labels or real responses.
+    `responses` are labels of 0 and 1, or real ones in units of their standard deviations. `same` numbers the different
+    rows, `weight` is at most 1, and n as in `penalty_left_out`.
     """
 
     part: Problem
@@ -166,7 +166,7 @@ class Sample:
 
 def _mean_curvature(loss: Loss, share: np.ndarray) -> float:
     if is_squared(loss):
-        return 1.0
+        return float(len(share) > 0)
     if not isinstance(loss, SmoothLoss):
         return 2.0 * float(np.any((share > 0.0) & (share < 1.0)))
     n_directions = len(share) - loss.domain.exclusive  # a shift of all classes changes nothing
@@ -179,12 +179,13 @@ def _rows_of(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     most = int(np.clip(room * problem.rows.itemsize / (8.0 * max(problem.rows.row_bytes, 1.0)), 2, SEEN))
     n_classes = problem.n_outputs if isinstance(problem.targets, ClassTargets) else 1
     index = problem.sample(max(most, n_classes * ROWS_OF_CLASS))
-    targets = problem.targets.take(index)
+    targets, rng, most_outputs = problem.targets.take(index), np.random.default_rng(0), max(most // ROWS_OF_CLASS, 2)
     if not isinstance(targets, ClassTargets):
         Y = to_numpy(targets.dense(slice(None), problem.rows.zeros((0,)), problem.xp))
-        return index, Y / np.maximum(Y.std(axis=0), 1e-300) if is_squared(problem.loss) else Y > 0
-    rng, codes = np.random.default_rng(0), to_numpy(targets.codes)
-    kept = rng.permutation(np.unique(codes))[: max(most // ROWS_OF_CLASS, 2)]
+        Y = Y / np.maximum(Y.std(axis=0), 1e-300) if is_squared(problem.loss) else Y > 0
+        return index, Y[:, np.sort(rng.permutation(np.flatnonzero((Y != Y[:1]).any(axis=0)))[:most_outputs])]
+    codes = to_numpy(targets.codes)
+    kept = rng.permutation(np.unique(codes))[:most_outputs]
     places = np.sort(rng.permutation(np.flatnonzero(np.isin(codes, kept)))[:most])
     classes, codes = np.unique(codes[places], return_inverse=True)
     return index[places], codes[:, None] == np.arange(len(classes))
