@@ -12,6 +12,7 @@ from sklearn.metrics import log_loss
 
 import manyclass
 from manyclass import GLMClassifier, PegasosClassifier
+from manyclass.choice import sampled_penalty
 from manyclass.choice.penalty import (
     UNEXPLAINED,
     USUAL,
@@ -258,14 +259,21 @@ def test_short_rows_are_not_held_back(name):
     assert 3.0 * wrong(getattr(manyclass, name)()) < wrong(GLMClassifier(alpha=columns))
 
 
-def test_many_columns_that_say_little_are_held_back(rng):
+def test_many_columns_that_say_little_are_held_back(rng, monkeypatch):
     """Fits with the penalty of the columns believe in them all: their probabilities are worse than the shares."""
     X, y = rng.standard_normal((900, 150)), rng.integers(0, 3, 900)
     X[:, 0] += y
     columns, by_rows = GLMClassifier(alpha=1.0 / 600), GLMClassifier()
     losses = [log_loss(y[600:], one.fit(X[:600], y[:600]).predict_proba(X[600:])) for one in (columns, by_rows)]
     assert by_rows.alpha_ > 10.0 / 600 and losses[1] < 1.0 < math.log(3) < losses[0]
+    assert GLMClassifier().fit(X[:600] + 1e4, y[:600]).alpha_ == pytest.approx(by_rows.alpha_)
     assert PegasosClassifier(loss="hinge").fit(X[:600], y[:600]).alpha_ < 2.0 / 600  # which has no probabilities
+    monkeypatch.setattr(sampled_penalty, "MOST_STEPS", 1)  # what is far from its minimum says nothing
+    assert GLMClassifier().fit(X[:600], y[:600]).alpha_ < 2.0 / 600
+
+
+def test_two_rows_do_not_lower_the_penalty():
+    assert GLMClassifier().fit([[0.0, 1.0], [1.0, 0.0]], [0, 1]).alpha_ == pytest.approx(0.25 / 2)
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
@@ -315,6 +323,8 @@ def test_columns_in_small_units_are_heard_beside_large_ones(name):
     kind = getattr(manyclass, name)
     alike, differing = (kind().fit(A[:600], y[:600]).score(A[600:], y[600:]) for A in (X, units * X))
     assert differing > alike - 0.04
+    wide, narrow = (kind().fit(A[:600], y[:600]).alpha_ for A in (units * X, (units * X).astype(np.float32)))
+    assert narrow == pytest.approx(wide, rel=1e-3)
 
 
 def test_regression_on_short_rows_is_as_good_as_with_a_penalty_by_rows_left_out():
@@ -326,3 +336,6 @@ def test_regression_on_short_rows_is_as_good_as_with_a_penalty_by_rows_left_out(
     models = manyclass.SDCARegressor(), RidgeCV(np.logspace(-9, 2, 23)), manyclass.SDCARegressor(alpha=columns)
     ours, best, held_back = (1.0 - one.fit(X[:600], noisy[:600]).score(X[600:], Y[600:]) for one in models)
     assert ours < 1.2 * best < 0.6 * held_back
+    beside = np.column_stack([noisy[:600, 1], rng.standard_normal(600)]) * np.array([1e-3, 1e3])
+    alphas = (manyclass.SDCARegressor().fit(X[:600], B).alpha_ for B in (beside, beside / beside.std(axis=0)))
+    assert next(alphas) == pytest.approx(next(alphas))  # each response in a unit of its own

@@ -126,8 +126,6 @@ class Sample:
         half = np.random.default_rng(0).permutation(self.same.max() + 1)[self.same] % 2
         less = np.zeros(self.same.max() + 1)
         for fitted, judging in ((half == 0, half == 1), (half == 1, half == 0)):
-            if self.part.loss.domain.exclusive:
-                judging = judging & (self.responses @ (self.weight[fitted] @ self.responses[fitted]) > 0)
             if not (judging.any() and fitted.any()):
                 return False
             scale = self.n / len(np.unique(self.same[fitted]))
