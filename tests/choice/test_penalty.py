@@ -314,15 +314,15 @@ def test_the_penalty_is_in_units_of_the_curvature_of_the_loss(rng, loss, curvatu
 
 @pytest.mark.parametrize("name", sorted(SCALED))
 def test_columns_in_small_units_are_heard_beside_large_ones(name):
-    """The penalty of the columns alone has 0.81 to 0.84 right there, and 0.91 where columns are alike."""
-    rng = np.random.default_rng(2)
+    """With the penalty of the columns alone, 0.19 less are right than where columns are alike; of R², 0.03 is lost."""
+    rng = np.random.default_rng(5)
     X = rng.standard_normal((900, 12))
     z = 2.0 * X @ rng.standard_normal((12, 4)) + rng.standard_normal((900, 4))
     y = z[:, 0] if name == "SDCARegressor" else z.argmax(axis=1)
     units = 10.0 ** rng.uniform(-3, 3, 12)
     kind = getattr(manyclass, name)
     alike, differing = (kind().fit(A[:600], y[:600]).score(A[600:], y[600:]) for A in (X, units * X))
-    assert differing > alike - 0.04
+    assert differing > alike - (0.01 if name == "SDCARegressor" else 0.06)
     wide, narrow = (kind().fit(A[:600], y[:600]).alpha_ for A in (units * X, (units * X).astype(np.float32)))
     assert narrow == pytest.approx(wide, rel=1e-3)
 
