@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from manyclass.choice.sampled_penalty import MOST_ROWS, is_squared, penalty_left_out
+from manyclass.choice.sampled_penalty import MOST_ROWS, penalty_left_out
 from manyclass.data.penalty import OF_MEDIAN, OUTLYING, SEEN
 from manyclass.data.rows import Array, to_numpy
 from manyclass.data.summary import are_in_memory
@@ -70,7 +70,7 @@ def penalty_of_columns(problem: Problem, counts_rows: bool = True) -> float:
     variance = variance_of_most_rows(problem, given)
     shorter = np.sqrt(variance / np.where(given > 0, given, 1.0))[:, None]
     usual = usual_penalty(variance, n_rows, lambda: to_numpy(problem.cross_covariance) * shorter)
-    if is_squared(problem.loss) and counts_rows:
+    if problem.loss.quadratic and counts_rows:
         return usual  # as streams of sums have, whose rows are gone
     if problem.loss.name in RESPONSE_LOSSES:
         return usual
@@ -85,7 +85,7 @@ def variance_of_most_rows(problem: Problem, variance: np.ndarray) -> np.ndarray:
     squares, whose streams know only sums over all rows.
     """
     rows = problem.rows
-    if is_squared(problem.loss) or not (rows.can_be_centred and are_in_memory(rows)):
+    if problem.loss.quadratic or not (rows.can_be_centred and are_in_memory(rows)):
         return variance
     index = problem.sample(min(SEEN, max(SEEN**2 // rows.n_features, 2)))
     weight = None if problem.weight is None else to_numpy(problem.weight)[index]

@@ -53,15 +53,10 @@ def penalty_left_out(problem: Problem, usual: float) -> float:
     if not sample.curvature > 0:
         return usual
     found = sample.next_to(usual)
-    if found <= usual or is_squared(problem.loss):
+    if found <= usual or problem.loss.quadratic:
         return found
     smooth = isinstance(problem.loss, SmoothLoss)
     return found if smooth and sample.errs_less(found, usual) else usual
-
-
-def is_squared(loss: Loss) -> bool:
-    """Whether it is the loss that rows are left out by."""
-    return bool(getattr(loss, "quadratic", False))
 
 
 @dataclass(frozen=True)
@@ -163,7 +158,7 @@ class Sample:
 
 
 def _mean_curvature(loss: Loss, share: np.ndarray) -> float:
-    if is_squared(loss):
+    if loss.quadratic:
         return float(len(share) > 0)
     if not isinstance(loss, SmoothLoss):
         return 2.0 * float(np.any((share > 0.0) & (share < 1.0)))
@@ -180,7 +175,7 @@ def _rows_of(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     targets, rng, most_outputs = problem.targets.take(index), np.random.default_rng(0), max(most // ROWS_OF_CLASS, 2)
     if not isinstance(targets, ClassTargets):
         Y = to_numpy(targets.dense(slice(None), problem.rows.zeros((0,)), problem.xp))
-        Y = Y / np.maximum(Y.std(axis=0), 1e-300) if is_squared(problem.loss) else Y > 0
+        Y = Y / np.maximum(Y.std(axis=0), 1e-300) if problem.loss.quadratic else Y > 0
         return index, Y[:, np.sort(rng.permutation(np.flatnonzero((Y != Y[:1]).any(axis=0)))[:most_outputs])]
     codes = to_numpy(targets.codes)
     kept = rng.permutation(np.unique(codes))[:most_outputs]

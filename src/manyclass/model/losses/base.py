@@ -34,6 +34,8 @@ class Loss(ABC):
         Whether `mean` gives probabilities that a user should be given.
     scale_free : bool
         Whether only ratios of scores matter: no positive factor changes a prediction or a subgradient.
+    quadratic : bool
+        Whether Φ is ½‖z‖², so that the second moments of the rows are the Hessian of the loss.
     blind : float
         The distance from a response, in units of y, up to which a prediction costs nothing.
     """
@@ -44,6 +46,7 @@ class Loss(ABC):
     label_loss: str | None = None
     probabilistic: bool = False
     scale_free: bool = False
+    quadratic: bool = False
     blind: float = 0.0
 
     @abstractmethod
@@ -67,8 +70,6 @@ class SmoothLoss(Loss):
     """L with ‖g(u) − g(v)‖ ≤ L ‖u − v‖, so that L·I dominates ∇²Φ."""
     domain: ClassVar[ConvexSet]
     """Where Φ* is finite; g maps into it."""
-    quadratic: ClassVar[bool] = False
-    """Whether Φ is ½‖z‖², so that the second moments of the rows are the Hessian of the loss."""
     has_kinks: ClassVar[bool] = False
     """Whether g has kinks, where P reaches the boundary of the domain: a Hessian says nothing of points beyond them."""
     separable: ClassVar[bool] = False
