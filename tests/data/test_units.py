@@ -21,6 +21,12 @@ def test_a_row_is_one_where_most_of_its_numbers_are_far_from_those_of_others(n_c
     assert np.flatnonzero(in_other_units(rows, rows)).tolist() == [7] * is_one
 
 
+def test_a_fifth_of_the_rows_may_be_some():
+    X = wild(0)
+    X[::5] *= 1e5
+    assert np.array_equal(np.flatnonzero(in_other_units(as_rows(X), as_rows(X))), np.arange(0, 300, 5))
+
+
 def test_columns_in_which_most_rows_have_the_same_number_do_not_tell():
     flags = np.zeros((300, 20))
     flags[7] = 1.0

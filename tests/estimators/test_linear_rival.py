@@ -356,3 +356,13 @@ def test_a_link_is_clearly_better_than_least_squares_on_more_rows(error, clearly
     monkeypatch.setattr(LinearRival, "_error_on", lambda self, model, part, y: errors[model])
     assert rival._errs_less("other", "link") is clearly
     assert rival._errs_less("other") is (error < 0.25)
+
+
+def test_a_tenth_of_the_rows_may_be_in_other_units(rng):
+    """Penalties in the units of these would leave the others without a model."""
+    y = rng.integers(0, 5, 600)
+    X = 1.5 * rng.standard_normal((5, 12))[y] + rng.standard_normal((600, 12))
+    X[rng.random(600) < 0.1] *= 1e4
+    model = StagewiseClassifier(n_components=512, random_state=0).fit(X, y)
+    assert model.choice_["features"] == LINKED
+    assert model.choice_["errors"][LINKED] < 0.1

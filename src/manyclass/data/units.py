@@ -9,7 +9,7 @@ from manyclass.data.rows import Rows, to_numpy
 
 WORTH = 0.9
 """Units of their own have to lower the passes to this share."""
-MOST = 0.9
+MOST = 0.75
 """Share of the rows that are most of them."""
 
 

@@ -12,7 +12,7 @@ from sklearn.model_selection import ShuffleSplit
 
 from manyclass.choice.features import CLEARLY, COLUMNS, IN_UNITS, SAMPLED_ROWS, outputs_to_compare
 from manyclass.choice.frame import Frame
-from manyclass.data.penalty import best, outweighing, path_of_rows
+from manyclass.data.penalty import best, outweighing, path_of_rows, usual_scale
 from manyclass.data.rows import Array, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import Classifier
@@ -141,7 +141,7 @@ class LinearRival:
 
     def _search(self, part: Problem, scoring: Any = None) -> _Penalties:
         variances = part.feature_variance
-        n_penalties = PENALTIES + math.ceil(math.log10(outweighing(variances)))
+        n_penalties = PENALTIES + math.ceil(math.log10(outweighing(variances, usual_scale(part.rows))))
         alphas = float(part.xp.sum(variances)) * 10.0 ** -np.arange(1, n_penalties + 1)
         cv = FOLDS if part.rows.n_rows >= 2 * FOLDS else 5
         return _Penalties(alphas, cv=cv, scoring=scoring, fit_intercept=part.fit_intercept, tol=COARSE)

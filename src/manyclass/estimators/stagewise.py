@@ -27,7 +27,7 @@ from manyclass.data.labels import Labels
 from manyclass.data.memory import room_for
 from manyclass.data.rows import Array, Rows, to_numpy
 from manyclass.data.summary import are_in_memory
-from manyclass.data.threads import threads_for
+from manyclass.data.threads import blas_threads, threads_for
 from manyclass.estimators.base import Task
 from manyclass.estimators.generators import GENERATOR, Generators, listed
 from manyclass.estimators.learned_link import LearnedLink
@@ -86,12 +86,13 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
             self.choice_ = self._choice(task)
             problem.alpha = 0.0
         features = self.choice_["features"]
-        if features == LINKED:
-            return (yield from self._rival(task, self.choice_["errors"]).iterates())
-        if features not in (COLUMNS, IN_UNITS):
+        if features not in (LINKED, COLUMNS, IN_UNITS):
             return (yield from self._generated(task))
-        unit = column_units(problem) if features == IN_UNITS else None
-        return (yield from self._least_squares(task, self.choice_["representation"], unit))
+        with blas_threads(super()._n_threads(problem)):  # columns may be few beside the features of a block
+            if features == LINKED:
+                return (yield from self._rival(task, self.choice_["errors"]).iterates())
+            unit = column_units(problem) if features == IN_UNITS else None
+            return (yield from self._least_squares(task, self.choice_["representation"], unit))
 
     def _generated(self, task: Task) -> Iterates:
         choice = vars(self).get("choice_", {})
