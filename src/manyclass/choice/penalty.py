@@ -11,7 +11,6 @@ from manyclass.data.penalty import OF_MEDIAN, OUTLYING, SEEN
 from manyclass.data.rows import Array, to_numpy
 from manyclass.data.summary import are_in_memory
 from manyclass.model import Problem
-from manyclass.model.losses import RESPONSE_LOSSES
 
 USUAL = 1e-4
 """The default penalty on columns of unit variance where rows do not count."""
@@ -72,8 +71,6 @@ def penalty_of_columns(problem: Problem, counts_rows: bool = True) -> float:
     usual = usual_penalty(variance, n_rows, lambda: to_numpy(problem.cross_covariance) * shorter)
     if problem.loss.quadratic and counts_rows:
         return usual  # as streams of sums have, whose rows are gone
-    if problem.loss.name in RESPONSE_LOSSES:
-        return usual
     return penalty_left_out(problem, usual)
 
 

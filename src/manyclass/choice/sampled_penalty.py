@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ from manyclass.data.summary import row_keys
 from manyclass.data.targets import MatrixTargets
 from manyclass.fit import Clock, Run, Status
 from manyclass.model import Problem
-from manyclass.model.losses import Loss, SmoothLoss
+from manyclass.model.losses import Loss, ResponseLoss, SmoothLoss
 
 MOST_ROWS = 1e6
 """More rows lower no penalty any further."""
@@ -31,6 +32,8 @@ CLEARLY = 2.0
 """Standard errors by which sums of errors of unseen rows have to differ."""
 LEAST = 1e-12
 """The smallest penalty, relative to the sum of the variances: columns may differ in size by a factor of a million."""
+REWEIGHTED = 5
+"""Paths of least squares with weights by the residuals of the one before; after five, weights hardly move."""
 TOLERANCE, MOST_STEPS = 1e-2, 100
 """Of the fits to half of the sample."""
 
@@ -47,13 +50,14 @@ def penalty_left_out(problem: Problem, usual: float) -> float:
 
     A penalty above `usual` also has to have clearly smaller squared errors of probabilities, where fits to one half of
     the sample predict the other: least squares asks for a large one where it explains little, as beside wild rows, and
-    a smooth loss may explain more. Squared losses of real responses have λ m/n.
+    a smooth loss may explain more. Losses of real responses need no such fits. For φ(r) beside the squared one, rows
+    weigh φ'(r)/r in least squares, by their residuals r when left out, h is the mean weight, and errors are sums of φ.
     """
     sample = Sample.of(problem)
     if not sample.curvature > 0:
         return usual
     found = sample.next_to(usual)
-    if found <= usual or problem.loss.quadratic:
+    if found <= usual or problem.loss.quadratic or isinstance(problem.loss, ResponseLoss):
         return found
     smooth = isinstance(problem.loss, SmoothLoss)
     return found if smooth and sample.errs_less(found, usual) else usual
@@ -64,8 +68,8 @@ class Sample:
     """Some rows of a problem, in float64, so that the penalty does not depend on the dtype.
 
     Of many classes it has a few, so that each has `ROWS_OF_CLASS` rows, and as few of many labels or real responses.
-    `responses` are labels of 0 and 1, or real ones in units of their standard deviations. `same` numbers the different
-    rows, `weight` is at most 1, and n as in `penalty_left_out`.
+    `responses` are labels of 0 and 1, or real ones, which the squared loss has in units of their standard deviations.
+    `same` numbers the different rows, `weight` is at most 1, and n as in `penalty_left_out`.
     """
 
     part: Problem
@@ -93,18 +97,20 @@ class Sample:
     def next_to(self, usual: float) -> float:
         """The penalty next to `usual` at which least squares is as good as at its best."""
         part, responses, weight = self._merged()
-        R, of_rows = (part.rows.asarray(array, part.xp.float64) for array in (responses, weight))
-        alphas, errors, left_out = path_of_rows(part.rows, R, of_rows, fit_intercept=part.fit_intercept, least=LEAST)
+        curvature, told = self.curvature, weight
+        for _ in range(REWEIGHTED if isinstance(part.loss, ResponseLoss) else 1):
+            alphas, aim, residuals = _path(part, responses, told / told.max())
+            if isinstance(part.loss, ResponseLoss):
+                told = weight * part.loss.weight(residuals(aim), np).mean(axis=1)
+                curvature = float(told.sum() / weight.sum())
+                if not curvature > 0:
+                    return usual
 
-        def squares(alpha: float) -> np.ndarray:
-            return np.asarray(weight * np.sum(to_numpy(left_out(alpha)) ** 2, axis=1))
-
-        unit = self.curvature * len(weight) / self.n
-        given, aim = usual / unit, best(alphas, errors)
-        least = squares(aim)
+        unit = curvature * len(weight) / self.n
+        given, least = usual / unit, weight * _errors_of(part.loss, residuals(aim))
         between = alphas[(alphas - given) * (alphas - aim) <= 0]
         for alpha in (given, *between[np.argsort(np.abs(np.log(between / given)))]):
-            more = squares(alpha) - least
+            more = weight * _errors_of(part.loss, residuals(alpha)) - least
             if more.sum() <= CLEARLY * math.sqrt(more @ more):
                 return usual if alpha == given else float(alpha * unit)
         return usual
@@ -157,8 +163,22 @@ class Sample:
         return part.variant(targets=MatrixTargets(part.rows.asarray(responses, part.xp.float64)), weight=weight)
 
 
+def _path(
+    part: Problem, responses: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, float, Callable[[float], np.ndarray]]:
+    """Penalties of least squares, the best of them, and the sizes of the residuals of rows left out at any."""
+    R, of_rows = (part.rows.asarray(array, part.xp.float64) for array in (responses, weight))
+    alphas, errors, left_out = path_of_rows(part.rows, R, of_rows, fit_intercept=part.fit_intercept, least=LEAST)
+    return alphas, best(alphas, errors), lambda alpha: np.abs(to_numpy(left_out(alpha)))
+
+
+def _errors_of(loss: Loss, residual: np.ndarray) -> np.ndarray:
+    """Errors of each row, by the sizes of its residuals."""
+    return np.asarray((loss.of_residual(residual, np) if isinstance(loss, ResponseLoss) else residual**2).sum(axis=1))
+
+
 def _mean_curvature(loss: Loss, share: np.ndarray) -> float:
-    if loss.quadratic:
+    if loss.quadratic or isinstance(loss, ResponseLoss):
         return float(len(share) > 0)
     if not isinstance(loss, SmoothLoss):
         return 2.0 * float(np.any((share > 0.0) & (share < 1.0)))
@@ -175,7 +195,10 @@ def _rows_of(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     targets, rng, most_outputs = problem.targets.take(index), np.random.default_rng(0), max(most // ROWS_OF_CLASS, 2)
     if not isinstance(targets, ClassTargets):
         Y = to_numpy(targets.dense(slice(None), problem.rows.zeros((0,)), problem.xp))
-        Y = Y / np.maximum(Y.std(axis=0), 1e-300) if problem.loss.quadratic else Y > 0
+        if problem.loss.quadratic:
+            Y = Y / np.maximum(Y.std(axis=0), 1e-300)
+        elif not isinstance(problem.loss, ResponseLoss):
+            Y = Y > 0
         return index, Y[:, np.sort(rng.permutation(np.flatnonzero((Y != Y[:1]).any(axis=0)))[:most_outputs])]
     codes = to_numpy(targets.codes)
     kept = rng.permutation(np.unique(codes))[:most_outputs]

@@ -264,7 +264,7 @@ class SDCARegressor(DualEstimator, LinearRegressor):
     alpha : float or "scale", default="scale"
         Penalty, > 0. For the squared loss ``Ridge(alpha=alpha*S)``; for the ε-insensitive losses
         ``LinearSVR(C=1/(alpha*S))``. "scale" is 1e-4 in units of the columns, as y may have any unit; or
-        what up to 1024 rows left out ask for, where that is clearly better for the squared loss. Where it is so large
+        what up to 1024 rows left out ask for, where that is clearly better. Where it is so large
         that X hardly matters, a warning says so.
     homotopy, max_iter
         As in `SDCAClassifier`.

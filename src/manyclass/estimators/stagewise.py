@@ -106,8 +106,7 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
             return DrawnBlocks(generators.of_model(number), self.block_size, self.n_components, task.rng)
 
         solver = self._solver(task.problem, draw, judge_of(task), task.clock)
-        trials: SmallerTrials | None = None
-        distinct = task.problem
+        trials, distinct = None, task.problem
         if solver.chooses_alpha and are_in_memory(distinct.rows):
             solver.left_out = weight = weight_of_copies(distinct, task.encoded.guide)
             if weight is not None:

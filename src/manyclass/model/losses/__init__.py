@@ -6,7 +6,7 @@ from functools import partial
 from manyclass.model.losses.base import Loss, SmoothLoss, loss_sums
 from manyclass.model.losses.logistic import Logistic
 from manyclass.model.losses.margin import ColumnMargin, JointMargin, ZeroOneLoss
-from manyclass.model.losses.regression import EpsilonInsensitive, Huber
+from manyclass.model.losses.regression import EpsilonInsensitive, Huber, ResponseLoss
 from manyclass.model.losses.softmax import Softmax
 from manyclass.model.losses.sparsemax import Sparsemax
 from manyclass.model.losses.squared import Calibrated, Squared
@@ -31,11 +31,20 @@ LOSSES: dict[str, Loss] = {
 
 SMOOTH_LOSSES: dict[str, SmoothLoss] = {name: loss for name, loss in LOSSES.items() if isinstance(loss, SmoothLoss)}
 
-RESPONSE_LOSSES: dict[str, Callable[[float], Loss]] = {
+RESPONSE_LOSSES: dict[str, Callable[[float], ResponseLoss]] = {
     "epsilon_insensitive": EpsilonInsensitive,
     "squared_epsilon_insensitive": partial(EpsilonInsensitive, squared=True),
     "huber": Huber,
 }
 """Of real responses, beside "squared", from their epsilon."""
 
-__all__ = ["LOSSES", "RESPONSE_LOSSES", "SMOOTH_LOSSES", "Loss", "SmoothLoss", "ZeroOneLoss", "loss_sums"]
+__all__ = [
+    "LOSSES",
+    "RESPONSE_LOSSES",
+    "SMOOTH_LOSSES",
+    "Loss",
+    "ResponseLoss",
+    "SmoothLoss",
+    "ZeroOneLoss",
+    "loss_sums",
+]

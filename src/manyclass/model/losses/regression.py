@@ -1,5 +1,6 @@
 """Losses of real responses beside the squared one; r = |y − z| in each column, and ε in units of y."""
 
+from abc import abstractmethod
 from typing import Any
 
 from manyclass.data.rows import Array
@@ -7,21 +8,43 @@ from manyclass.data.targets import Targets
 from manyclass.model.losses.base import Loss
 
 
-class EpsilonInsensitive(Loss):
-    """Σ max(0, r − ε), or the squares."""
+class ResponseLoss(Loss):
+    """Σ φ(r)."""
+
+    epsilon: float
+
+    def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
+        return xp.sum(self.of_residual(abs(targets.dense(rows, Z[:0, :], xp) - Z), xp), axis=1)
+
+    @abstractmethod
+    def of_residual(self, r: Array, xp: Any) -> Array:
+        """φ(r)."""
+
+    @abstractmethod
+    def weight(self, r: Array, xp: Any) -> Array:
+        """φ'(r)/r: the weight of a residual in least squares with the same gradient."""
+
+
+class EpsilonInsensitive(ResponseLoss):
+    """φ(r) = max(0, r − ε), or its square."""
 
     def __init__(self, epsilon: float = 0.1, *, squared: bool = False):
         self.name = "squared_epsilon_insensitive" if squared else "epsilon_insensitive"
         self.epsilon, self.squared = float(epsilon), squared
         self.blind = self.epsilon
 
-    def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
-        beyond = xp.clip(abs(targets.dense(rows, Z[:0, :], xp) - Z) - self.epsilon, min=0.0)
-        return xp.sum(beyond**2 if self.squared else beyond, axis=1)
+    def of_residual(self, r: Array, xp: Any) -> Array:
+        beyond = xp.clip(r - self.epsilon, min=0.0)
+        return beyond**2 if self.squared else beyond
+
+    def weight(self, r: Array, xp: Any) -> Array:
+        beyond = xp.clip(r - self.epsilon, min=0.0)
+        slope = 2.0 * beyond if self.squared else xp.where(beyond > 0, xp.ones_like(r), xp.zeros_like(r))
+        return slope / xp.where(r > 0, r, xp.ones_like(r))
 
 
-class Huber(Loss):
-    """Σ ½r² up to ε, and ε(r − ε/2) beyond."""
+class Huber(ResponseLoss):
+    """φ(r) = ½r² up to ε, and ε(r − ε/2) beyond."""
 
     name = "huber"
 
@@ -33,7 +56,9 @@ class Huber(Loss):
             )
         self.epsilon = float(epsilon)
 
-    def values(self, Z: Array, rows: slice, targets: Targets, xp: Any) -> Array:
-        r = abs(targets.dense(rows, Z[:0, :], xp) - Z)
+    def of_residual(self, r: Array, xp: Any) -> Array:
         near = xp.clip(r, max=self.epsilon)
-        return xp.sum(near * (r - 0.5 * near), axis=1)
+        return near * (r - 0.5 * near)
+
+    def weight(self, r: Array, xp: Any) -> Array:
+        return self.epsilon / xp.clip(r, min=self.epsilon)
