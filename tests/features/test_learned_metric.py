@@ -64,7 +64,8 @@ def test_the_direction_that_decides_is_found(dtype, shift):
     assert found.transform((X + dtype(shift)).astype(dtype)).dtype == dtype
 
 
-def test_it_is_found_in_units_of_the_columns_from_sparse_rows_and_from_labels():
+def test_it_is_found_in_units_of_the_columns_from_sparse_rows_and_from_labels(monkeypatch):
+    monkeypatch.setattr(room, "WAVES", 256)
     X, y, w = ridged()
     units = np.geomspace(1e-3, 1e3, X.shape[1])
     assert abs(leading(learned(X * units, y, standardize=True).metric_root_) @ w) > 0.95
@@ -144,7 +145,8 @@ def test_the_penalty_is_that_of_rows_left_out():
         assert error.std() < 0.1 * signal.std()
 
 
-def test_many_responses_are_summed_with_random_signs():
+def test_many_responses_are_summed_with_random_signs(monkeypatch):
+    monkeypatch.setattr(room, "WAVES", 512)
     X, y, w = ridged(2000)
     Y = np.zeros((2000, 400))
     Y[np.arange(2000), 10 * y + np.arange(2000) % 10] = 1.0  # 20 of 400 columns are not empty
@@ -154,13 +156,15 @@ def test_many_responses_are_summed_with_random_signs():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_rows_beyond_what_is_affordable_are_drawn_as_they_weigh(weighted):
-    X, y, w = ridged(30_000)
-    weight = np.ones(30_000)
+def test_rows_beyond_what_is_affordable_are_drawn_as_they_weigh(monkeypatch, weighted):
+    monkeypatch.setattr(room, "ROWS", 4000)
+    monkeypatch.setattr(room, "WAVES", 256)
+    X, y, w = ridged(16_000)
+    weight = np.ones(16_000)
     order = np.argsort(y, kind="stable")  # sorted rows: the first of them have one class
     X, y = X[order], y[order]
     if weighted:  # what weighs next to nothing says something else
-        light = np.random.default_rng(0).random(30_000) < 0.98
+        light = np.random.default_rng(0).random(16_000) < 0.9
         weight, y = np.where(light, 1e-6, 1.0), np.where(light, abs(X[:, 0]) > 0.67, y)
     assert abs(leading(learned(X, y, weight if weighted else None).metric_root_) @ w) > (0.8 if weighted else 0.95)
 

@@ -271,7 +271,7 @@ def test_each_model_is_asked_for_its_scores_once(monkeypatch):
     assert found.log_loss == pytest.approx(log_loss(codes, model.predict_proba(X)))
 
 
-def test_of_few_rows_that_tell_nothing_the_frequent_class_is_predicted():
+def test_of_few_rows_that_tell_nothing_the_frequent_class_is_predicted(few):
     scores = []
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -283,7 +283,7 @@ def test_of_few_rows_that_tell_nothing_the_frequent_class_is_predicted():
 @pytest.mark.parametrize(
     ("n_rows", "objective", "tries"), [(5000, "accuracy", False), (900, "log_loss", True), (300, "accuracy", True)]
 )
-def test_nothing_is_generated_where_many_rows_leave_a_linear_model_without_errors(n_rows, objective, tries):
+def test_nothing_is_generated_where_many_rows_leave_a_linear_model_without_errors(few, n_rows, objective, tries):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 4, n_rows)
     X = 8.0 * np.eye(4)[y] + rng.standard_normal((n_rows, 4))

@@ -126,13 +126,14 @@ def test_a_metric_is_learned_once_for_all_kernels_of_the_same_rows(monkeypatch):
 
 
 def test_a_pattern_finer_than_any_kernel_that_is_listed_is_learned(monkeypatch):
-    monkeypatch.setattr(candidates, "MOST_FEATURES", 1000)
+    monkeypatch.setattr(candidates, "MOST_FEATURES", 512)
+    monkeypatch.setattr(rounds, "FOLDS", 3)
     rng = np.random.default_rng(0)
-    X = rng.uniform(0.0, 6.0, (2800, 2))
+    X = rng.uniform(0.0, 6.0, (2300, 2))
     y = np.floor(X).sum(axis=1).astype(int) % 2
-    model = AutoClassifier(random_state=0).fit(X[:1800], y[:1800])
-    assert model.score(X[1800:], y[1800:]) > 0.85
-    assert log_loss(y[1800:], model.predict_proba(X[1800:])) < 0.35
+    model = AutoClassifier(random_state=0).fit(X[:1300], y[:1300])
+    assert model.score(X[1300:], y[1300:]) > 0.85
+    assert log_loss(y[1300:], model.predict_proba(X[1300:])) < 0.22
     kernels = model.best_params_["features"]
     first = kernels[0] if isinstance(kernels, list) else kernels
     assert first.bandwidth / 10.0 < 0.2  # of the median squared distance, about
@@ -152,7 +153,7 @@ def test_a_fit_that_there_is_no_time_for_teaches_nothing(seconds):
     assert model.features.metric == first.model.features.metric == "learned"
 
 
-def test_where_there_is_no_time_for_a_stage_the_model_that_was_judged_is_kept(monkeypatch):
+def test_where_there_is_no_time_for_a_stage_the_model_that_was_judged_is_kept(few, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((900, 4))
     y = (np.sin(2 * X[:, 0]) * X[:, 1] > 0).astype(int)
@@ -353,17 +354,15 @@ def test_the_less_is_left_to_be_told_the_nearer_a_fit_comes():
     assert [one.within(gap).model.tol for gap in (0.002, 0.02, np.nan)] == [0.002, 0.01, 0.01]
 
 
-@pytest.mark.parametrize(("n", "d", "seeds"), [(1200, 30, [1]), (900, 20, [1, 2, 3])])
-def test_columns_of_heavy_tails_have_the_penalty_and_the_accuracy_that_they_ask_for(n, d, seeds):
+@pytest.mark.parametrize(("n", "d", "seed"), [(1200, 30, 1), (900, 20, 2)])
+def test_columns_of_heavy_tails_have_the_penalty_and_the_accuracy_that_they_ask_for(monkeypatch, n, d, seed):
     """Far below the largest variance, where the gaps of the others would hide most of what is left to be told."""
-    half, losses = n // 2, []
-    for seed in seeds:
-        rng = np.random.default_rng(seed)
-        rates, y = 2.0 * rng.pareto(1.2, size=(4, d)), rng.integers(4, size=n)
-        X = rng.poisson(rates[y] * rng.pareto(1.5, size=(n, 1))).astype(float)
-        models = AutoClassifier(random_state=0), LogisticRegression(max_iter=2000)
-        losses.append([log_loss(y[half:], one.fit(X[:half], y[:half]).predict_proba(X[half:])) for one in models])
-    ours, its = np.sum(losses, axis=0)
+    monkeypatch.setattr(rounds, "FOLDS", 2)
+    half, rng = n // 2, np.random.default_rng(seed)
+    rates, y = 2.0 * rng.pareto(1.2, size=(4, d)), rng.integers(4, size=n)
+    X = rng.poisson(rates[y] * rng.pareto(1.5, size=(n, 1))).astype(float)
+    models = AutoClassifier(random_state=0), LogisticRegression(max_iter=2000)
+    ours, its = (log_loss(y[half:], one.fit(X[:half], y[:half]).predict_proba(X[half:])) for one in models)
     assert ours <= 1.2 * its
 
 

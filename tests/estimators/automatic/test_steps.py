@@ -9,7 +9,8 @@ from sklearn.pipeline import Pipeline
 
 from manyclass import AutoClassifier
 from manyclass.data import GeneratedRows, as_rows
-from manyclass.estimators.automatic import scalings
+from manyclass.estimators.automatic import candidates as listed_candidates
+from manyclass.estimators.automatic import rounds, scalings
 from manyclass.estimators.automatic.candidates import PENALTIES, WIDEST, candidates
 from manyclass.estimators.automatic.entries import Entry
 from manyclass.estimators.automatic.refit import Search
@@ -27,8 +28,17 @@ def jumps(n, seed=0):
     return X, np.where(score + 0.3 * rng.standard_normal(n) > 0, "high", "low")
 
 
-def test_columns_are_cut_where_that_serves():
-    (X, y), (X_test, y_test) = jumps(4000), jumps(2000, seed=1)
+@pytest.fixture
+def small(monkeypatch):
+    """The penalties that are tried of steps, kernels (none of which leads here) of few features, and two folds."""
+    monkeypatch.setattr(listed_candidates, "PENALTIES", listed_candidates.OF_STEPS)
+    monkeypatch.setattr(listed_candidates, "BANDWIDTHS", (1.0,))
+    monkeypatch.setattr(listed_candidates, "MOST_FEATURES", 256)
+    monkeypatch.setattr(rounds, "FOLDS", 2)
+
+
+def test_columns_are_cut_where_that_serves(small):
+    (X, y), (X_test, y_test) = jumps(1500), jumps(2000, seed=1)
     model = AutoClassifier(random_state=0).fit(X, y)
     encoder, classifier = (step for _, step in model.best_estimator_.steps)
     assert isinstance(encoder, ThermometerEncoder)
@@ -41,11 +51,10 @@ def test_columns_are_cut_where_that_serves():
     assert classifier.n_features_in_ == encoder.n_features_out
 
 
-def test_rows_of_a_file_are_cut_as_they_are_read(tmp_path):
-    X, y = jumps(12_000)
-    np.savez(tmp_path / "rows.npz", X=X.astype(np.float32), y=y)
+def test_rows_of_a_file_are_cut_as_they_are_read(small, tmp_path):
+    X, y = jumps(4000)
     np.save(tmp_path / "X.npy", X.astype(np.float32))
-    model = AutoClassifier(max_time=20, random_state=0).fit(str(tmp_path / "X.npy"), y, memory_limit="900KB")
+    model = AutoClassifier(max_time=20, random_state=0).fit(str(tmp_path / "X.npy"), y, memory_limit="300KB")
     assert isinstance(model.best_estimator_, Pipeline)
     assert isinstance(model.best_estimator_[0], ThermometerEncoder)
     X_test, y_test = jumps(2000, seed=1)
@@ -68,14 +77,14 @@ def test_which_rows_have_steps(X, has_steps):
     assert (STEPS in scaled_rows(as_rows(X), WIDEST)) == has_steps
 
 
-def test_sparse_rows_of_a_table_are_taken_as_such():
+def test_sparse_rows_of_a_table_are_taken_as_such(small):
     """They had linear models of the columns only, as text has."""
-    (X, y), (X_test, y_test) = jumps(3000), jumps(2000, seed=1)
+    (X, y), (X_test, y_test) = jumps(1500), jumps(2000, seed=1)
     X, X_test = (sp.csr_array(np.where(one < 0.4, 0.0, one)) for one in (X, X_test))
     model = AutoClassifier(random_state=0).fit(X, y)
     assert {"GLMClassifier", "StagewiseClassifier"} == {row["estimator"] for row in model.leaderboard_}
     assert model.leaderboard_[0]["scaling"] == STEPS
-    assert model.score(X_test, y_test) == model.score(X_test.toarray(), y_test) > 0.75
+    assert model.score(X_test, y_test) == model.score(X_test.toarray(), y_test) > 0.65
     listed, _ = candidates(as_rows(sp.random_array((100, 60), density=0.03, rng=0, format="csr")), 0)
     assert all(one.is_linear for one in listed)
 
@@ -91,10 +100,14 @@ def test_steps_are_made_where_they_are_taken_and_in_each_pass_where_they_do_not_
     assert scalings.taken(scaled).dtype == np.uint8
     monkeypatch.setattr(scalings, "room_for", lambda limit: 1000.0)
     assert isinstance(scalings.taken(scaled), GeneratedRows)
-    jumping, y = jumps(1500)
-    found = AutoClassifier(random_state=0, max_time=20).fit(jumping, y)
-    assert isinstance(found.best_estimator_[0], ThermometerEncoder)
-    assert found.score(jumping, y) > 0.8
+
+
+def test_steps_that_are_made_in_each_pass_are_learned_from(small, monkeypatch):
+    monkeypatch.setattr(scalings, "room_for", lambda limit: 1000.0)
+    X, y = jumps(1500)
+    model = AutoClassifier(random_state=0, max_time=20).fit(X, y)
+    assert isinstance(model.best_estimator_[0], ThermometerEncoder)
+    assert model.score(X, y) > 0.8
 
 
 def search_and_entries():
