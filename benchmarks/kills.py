@@ -91,7 +91,7 @@ class Processes:
     def __init__(self, folder: Path, scale: float):
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload(
-            ["manyclass", "sklearn.linear_model", "numba", "benchmarks.report", "typer"]
+            ["manyclass.estimators.auto", "sklearn.linear_model", "numba", "benchmarks.report", "typer"]
         )
         self.folder, self.scale = folder, scale
 

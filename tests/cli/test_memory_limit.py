@@ -33,7 +33,12 @@ def files(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("given", "solver"),
-    [(PARQUET, ("auto",)), (PARQUET, ("pegasos",)), (SHARDS, ("auto",)), (SHARDS, ("calibrated", "--max-iter", 3))],
+    [
+        (PARQUET, ("auto",)),
+        (PARQUET, ("pegasos", "--max-iter", 3)),
+        (SHARDS, ("auto",)),
+        (SHARDS, ("calibrated", "--max-iter", 3)),
+    ],
     ids=lambda given: given[0],
 )
 def test_files_are_fitted_where_they_lie(run_json, files, given, solver):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from manyclass.cli.modelfile import load
+from tests.covering import in_turn
 
 
 @pytest.fixture
@@ -43,7 +44,11 @@ def write(request, tmp_path):
     return write
 
 
-@pytest.mark.parametrize("options", [(), ("--alpha", "1e-3"), ("--solver", "sdca", "--scale", "maxabs")])
+@pytest.mark.parametrize(
+    ("write", "options"),
+    in_turn(WRITERS, [(), ("--alpha", "1e-3"), ("--solver", "sdca", "--scale", "maxabs")], start=1),
+    indirect=["write"],
+)
 def test_a_table_is_fitted_and_its_model_used(run_json, run_ok, people, write, tmp_path, options):
     train, test = write(people[:300], "train"), write(people[300:], "test")
     model = tmp_path / "model.skops"
@@ -140,7 +145,7 @@ def test_texts_are_taken_apart_into_words(run_json, tmp_path, rng):
             label = ("north", "south")[number % 2]
             said = [f"it is day {number}", *rng.choice(words[label], 2), "they said", '"indeed"']
             writer.writerow([", ".join(said), label])
-    assert run_json("fit", path)["error"] < 0.02
+    assert run_json("fit", path, "--alpha", "1e-3")["error"] < 0.02
     assert run_json("analyze", path)["estimator"]
 
 
@@ -148,7 +153,7 @@ def test_gaps_alone_make_a_table(run_json, iris_csv, tmp_path):
     lines = iris_csv.read_text().splitlines()
     holed = [line if number % 9 or not number else "," + line.partition(",")[2] for number, line in enumerate(lines)]
     iris_csv.write_text("\n".join(holed))
-    report = run_json("fit", iris_csv, "-o", tmp_path / "m.skops", "--holdout", 0)
+    report = run_json("fit", iris_csv, "-o", tmp_path / "m.skops", "--holdout", 0, "--alpha", "1e-3")
     assert report["n_features"] == 4
     assert run_json("evaluate", tmp_path / "m.skops", iris_csv)["error"] < 0.06
     iris_csv.write_text("\n".join(lines))  # without any
@@ -159,7 +164,7 @@ def test_a_gap_may_be_held_out_with_its_row(run_json, tmp_path, rng, monkeypatch
     monkeypatch.setattr("manyclass.cli.fit._held_out", lambda *_: np.arange(12))
     rows = [f"{a},{b},{'x' if b > 0 else 'y'}" for a, b in rng.standard_normal((60, 2)).tolist()]
     (tmp_path / "rows.csv").write_text("\n".join(["a,b,label", "," + rows[0].partition(",")[2], *rows[1:]]))
-    report = run_json("fit", tmp_path / "rows.csv", "-o", tmp_path / "m.skops")
+    report = run_json("fit", tmp_path / "rows.csv", "-o", tmp_path / "m.skops", "--alpha", "1e-3")
     assert report["n_features"] == 2
     assert run_json("evaluate", tmp_path / "m.skops", tmp_path / "rows.csv")["error"] < 0.1
 
@@ -206,7 +211,11 @@ def test_numbers_that_are_written_otherwise_are_no_categories(run, people, tmp_p
     assert result.code == 1 and "column 'age' holds" in result.err and "save the file" in result.err
 
 
-@pytest.mark.parametrize("options", [("--solver", "auto"), ("--solver", "sdca", "--scale", "maxabs"), ()])
+@pytest.mark.parametrize(
+    ("write", "options"),
+    in_turn(WRITERS, [("--solver", "auto"), ("--solver", "sdca", "--scale", "maxabs"), ()]),
+    indirect=["write"],
+)
 def test_a_table_is_fitted_where_it_lies(run_json, run_ok, people, write, tmp_path, options):
     """With room for a fraction of the rows, and judged in the same way in pieces and as a whole."""
     train, test, model = write(people[:300], "train"), write(people[300:], "test"), tmp_path / "model.skops"

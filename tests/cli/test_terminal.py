@@ -1,5 +1,6 @@
 """What a person at a terminal sees, and what a program at a pipe does not."""
 
+import io
 import math
 import os
 import pty
@@ -9,32 +10,27 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing.connection import Connection
 from types import SimpleNamespace
 
 import pytest
 from sklearn.datasets import load_digits
 
 from manyclass import BoundMajorizationClassifier, PegasosClassifier, SDCAClassifier
+from manyclass.cli import main
 from manyclass.cli.modelfile import load
 from manyclass.cli.output import Progress
+from tests.cli.forked import PROCESSES, on_terminal
 
-COMMAND = [sys.executable, "-c", "import sys; from manyclass.cli import main; sys.exit(main())"]
 ENDLESS = ("--solver", "majorize", "--tol", "1e-300", "--max-iter", "1000000000", "--alpha", "1e-12")
-
-
-def hear_ctrl_c():
-    # A shell starts what runs in the background deaf to it, which children inherit.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def in_terminal(arguments, columns=120, until=None, send=None):
     """Run with stderr and stdout on a terminal; returns the exit code and all that appeared there."""
     leader, follower = pty.openpty()
-    environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm-256color"}
-    process = subprocess.Popen(
-        [*COMMAND, *arguments], stdout=follower, stderr=follower, env=environment, preexec_fn=hear_ctrl_c
-    )
-    os.close(follower)
+    with Connection(follower) as terminal:
+        process = PROCESSES.Process(target=on_terminal, args=(terminal, columns, arguments))
+        process.start()
     seen = b""
     started = time.monotonic()
     pressed = math.inf
@@ -45,16 +41,17 @@ def in_terminal(arguments, columns=120, until=None, send=None):
             break
         # Modules that swallow every exception while they are imported swallow this one too: then it is pressed again.
         if until is not None and until in seen and (pressed == math.inf or time.monotonic() > pressed + 20):
-            process.send_signal(send)
+            os.kill(process.pid, send)
             pressed = time.monotonic()
     os.close(leader)
-    return process.wait(timeout=60), re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
+    process.join(60)
+    return process.exitcode, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
 
 
 @pytest.mark.parametrize("columns", [60, 120])
 def test_the_progress_line_shows_the_iteration_and_goes_away(columns):
     # Long enough for the line to be drawn, which happens ten times a second.
-    code, text = in_terminal(["fit", *ENDLESS, "--max-time", "1"], columns)
+    code, text = in_terminal(["fit", *ENDLESS, "--max-time", "0.6"], columns)
     assert code == 0
     gap = r" · duality gap [\d.]+e[+-]\d+ → 1e-300" if columns == 120 else ""
     assert re.search(r"iteration \d+ · objective [\d.]+" + gap, text)
@@ -95,14 +92,15 @@ def test_ctrl_c_takes_the_best_of_what_was_tried(tmp_path):
     assert load(model).estimator.score(X, y) > 0.5
 
 
-def test_a_pipe_without_unicode_gets_no_progress_and_no_colours():
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    result = subprocess.run(
-        [*COMMAND, "fit", "--solver", "auto"], capture_output=True, text=True, timeout=120, env=environment
-    )
-    assert (result.returncode, result.stderr) == (0, "")
-    assert "\x1b" not in result.stdout
-    assert "1,437 rows ? 64 columns" in result.stdout
+def test_a_pipe_without_unicode_gets_no_progress_and_no_colours(monkeypatch):
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="ascii") for _ in range(2))
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setattr("sys.stderr", err)
+    code = main(["fit", "--solver", "auto"])
+    written = [stream.buffer.getvalue().decode("ascii") for stream in (out, err)]
+    assert (code, written[1]) == (0, "")
+    assert "\x1b" not in written[0]
+    assert "1,437 rows ? 64 columns" in written[0]
 
 
 def test_help_imports_nothing_heavy():

@@ -10,7 +10,7 @@ from manyclass.cli.errors import CommandError
 from manyclass.cli.output import whole_file
 
 WRITES = {
-    "m.skops": "fit iris.csv --holdout 0 --output",
+    "m.skops": "fit iris.csv --solver auto --holdout 0 --output",
     "labels.csv": "predict iris.skops iris.csv --output",
     "labels.tsv": "predict iris.skops iris.csv --proba --output",
     "labels.parquet": "predict iris.skops iris.csv --output",

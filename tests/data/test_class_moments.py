@@ -141,8 +141,7 @@ def test_rounding_is_no_reason_to_refuse(dtype):
     assert moments.n == 10
 
 
-@pytest.mark.parametrize(("size", "n_rows"), [(1, 300), (6, 1200)])
-@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize(("size", "n_rows", "stored"), [(1, 300, True), (6, 1200, False)])
 def test_all_rows_may_leave_piece_by_piece(size, n_rows, stored, tmp_path):
     """What rounding has left of all that was there is more than that of the few rows which are still to go."""
     rng = np.random.default_rng(0)

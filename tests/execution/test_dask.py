@@ -28,7 +28,7 @@ from tests.properties.test_run import Watcher, interrupt
 da = pytest.importorskip("dask.array", reason="needs manyclass[dask]")
 N, D, K = 240, 5, 3
 STAGES = {
-    "calibrated": CalibratedLeastSquaresClassifier(early_stopping=False, max_iter=6),
+    "calibrated": CalibratedLeastSquaresClassifier(early_stopping=False, max_iter=3),
     "stagewise": StagewiseClassifier(n_components=12, block_size=4, max_iter=2, alpha=1e-3, random_state=0),
 }
 
@@ -194,8 +194,7 @@ def test_stages_of_what_stays_with_the_rows(client, data, name):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("name", "late", "apart"),
-    [("accelerated", True, True), ("accelerated", True, False), ("accelerated", False, False)]
-    + [(name, True, True) for name in STAGES],
+    [("accelerated", True, True), ("accelerated", False, False), *((name, True, True) for name in STAGES)],
 )
 def test_no_rows_travel(client, name, late, apart):
     """Neither for want of work on another worker, nor as their labels are there; nor does what is predicted of them.
@@ -213,7 +212,7 @@ def test_no_rows_travel(client, name, late, apart):
         X, y = persist(X, y)
         wait([X, y])
     before = client.run(received)
-    found = clone(STAGES[name]) if name in STAGES else model(solver=name, max_iter=5, tol=0.0)
+    found = clone(STAGES[name]) if name in STAGES else model(solver=name, max_iter=3, tol=0.0)
     found.fit(X, y)
     travelled = sum(client.run(received).values()) - sum(before.values())
     assert travelled < 150_000
@@ -229,13 +228,13 @@ def processes():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(("name", "after"), [("newton", 0.0), ("accelerated", 0.05), ("stagewise", 0.0)])
+@pytest.mark.parametrize(("name", "after"), [("accelerated", 0.05), ("stagewise", 0.0)])
 def test_a_worker_that_is_killed_changes_nothing(processes, data, name, after):
     """Two processes of which one is killed between two passes, or later; what it held is made again by the other."""
     processes.wait_for_workers(2)
     X, y, _ = data
     X = X - 100.0
-    fitted = STAGES[name] if name in STAGES else model(solver=name, max_iter=40)
+    fitted = STAGES[name] if name in STAGES else model(solver=name, max_iter=20)
     one = clone(fitted).fit(X, y)
     killed = []
 

@@ -25,6 +25,7 @@ WIDE = (np.random.default_rng(0).standard_normal((30, 60)), np.arange(30) % 3)
 
 FITS = {
     **{name: (name, options | {"tol": 1e-12}) for name, options in ESTIMATORS.items()},
+    "PegasosClassifier": ("PegasosClassifier", {"tol": 1e-12, "max_iter": 30}),
     **{
         f"GLMClassifier {solver}": ("GLMClassifier", {"solver": solver, "tol": 1e-9, "max_iter": 80})
         for solver in ("quasi-newton", "newton-cg", "newton", "accelerated", "majorize", "gradient", "biased-gradient")
@@ -170,10 +171,10 @@ def test_rows_that_were_rotated_are_rotated_again(name, tmp_path):
 def test_rows_that_were_not_fitted_to_are_not_where_it_goes_on(tmp_path):
     X, y = MANY
     wild = X * np.where(np.arange(len(X)) < 5, 1e4, 1.0)[:, None], y
-    whole = fit("CalibratedLeastSquaresClassifier", wild)
+    whole = fit("CalibratedLeastSquaresClassifier", wild, max_iter=5)
     assert whole.choice_["rows"] == "in usual units"
-    fit("CalibratedLeastSquaresClassifier", wild, stop=2, path=tmp_path / "c")
-    assert_same(fit("CalibratedLeastSquaresClassifier", wild, path=tmp_path / "c"), whole)
+    fit("CalibratedLeastSquaresClassifier", wild, stop=2, path=tmp_path / "c", max_iter=5)
+    assert_same(fit("CalibratedLeastSquaresClassifier", wild, path=tmp_path / "c", max_iter=5), whole)
 
 
 @pytest.mark.parametrize(
@@ -187,9 +188,9 @@ def test_rows_that_were_not_fitted_to_are_not_where_it_goes_on(tmp_path):
 def test_what_another_library_holds_goes_back_there(name, dtype, tmp_path):
     xp = pytest.importorskip("array_api_strict")
     data = xp.asarray(IRIS[0], dtype=getattr(xp, dtype)), xp.asarray(IRIS[1])
-    whole = fit(name, data)
-    fit(name, data, stop=2, path=tmp_path / "c")
-    resumed = fit(name, data, path=tmp_path / "c")
+    whole = fit(name, data, max_iter=6)
+    fit(name, data, stop=2, path=tmp_path / "c", max_iter=6)
+    resumed = fit(name, data, path=tmp_path / "c", max_iter=6)
     scores = whole.decision_function(data[0])
     assert len(resumed.history_) == len(whole.history_) and resumed._skl_callbacks[0].n_seen == len(whole.history_) - 2
     np.testing.assert_array_equal(np.asarray(resumed.decision_function(data[0])), np.asarray(scores))

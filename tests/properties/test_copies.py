@@ -90,10 +90,10 @@ def test_copies_stay_together_and_values_of_few_columns_do_not():
 @pytest.mark.parametrize("kind", ["zeros", "two values", "few values"])
 def test_a_class_of_few_values_beside_one_that_varies_is_no_copy(kind):
     rng = np.random.default_rng(0)
-    few = {"zeros": np.zeros((400, 3)), "two values": np.repeat(rng.integers(0, 2, 400)[:, None], 3, axis=1)}
-    few = few.get(kind, rng.integers(0, 2, (400, 3))).astype(float)
-    X, y = np.vstack([few, 1.0 + rng.standard_normal((400, 3))]), np.repeat([0, 1], 400)
-    assert len(np.unique(copies_of_rows(as_rows(X), y))) == 800
+    few = {"zeros": np.zeros((200, 3)), "two values": np.repeat(rng.integers(0, 2, 200)[:, None], 3, axis=1)}
+    few = few.get(kind, rng.integers(0, 2, (200, 3))).astype(float)
+    X, y = np.vstack([few, 1.0 + rng.standard_normal((200, 3))]), np.repeat([0, 1], 200)
+    assert len(np.unique(copies_of_rows(as_rows(X), y))) == 400
     assert AutoClassifier(max_time=60).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.85
 
 
@@ -106,9 +106,9 @@ def test_what_learns_knows_every_class(n):
 
 
 def test_what_learns_knows_a_class_of_one_row_given_often():
-    X = np.random.default_rng(3200).standard_normal((800, 4))
-    once, labels = np.vstack([X, np.repeat(X[:1] + 3.0, 200, axis=0)]), (np.arange(1000) >= 800).astype(int)
-    assert AutoClassifier(max_time=30).fit(once, labels).score(once[800:], labels[800:]) > 0.9
+    X = np.random.default_rng(3200).standard_normal((400, 4))
+    once, labels = np.vstack([X, np.repeat(X[:1] + 3.0, 100, axis=0)]), (np.arange(500) >= 400).astype(int)
+    assert AutoClassifier(max_time=30).fit(once, labels).score(once[400:], labels[400:]) > 0.9
 
 
 def test_errors_of_two_classes_are_those_of_rows_as_often_as_they_are_there():

@@ -86,8 +86,8 @@ def test_what_makes_features_is_copied_to_a_device_once(data, monkeypatch, name)
 
 
 def counted(mode, data, monkeypatch, name):
-    """In a fit of 2 and one of 32 blocks."""
-    for n_blocks in (2, 32):
+    """In a fit of 2 and one of 20 blocks."""
+    for n_blocks in (2, 20):
         monkeypatch.setattr(Rows, "block_limit", 4 * D * N // n_blocks)
         with mode() as seen:
             MODELS[name].fit(*data)

@@ -19,7 +19,7 @@ from manyclass import (
 )
 from tests.checks import ELSEWHERE, OF_NUMBERS, WEIGHT_CHECKS, checks
 
-SMALL = {"n_components": 60, "block_size": 20}
+SMALL = {"n_components": 40, "block_size": 20}
 
 NO_SUMS = {"check_fit_score_takes_y": "partial_fit after fit is refused, as fit keeps no sums to add to"}
 # A weight scales the gradient of its row's draw and a repeated row is drawn more often: the same in expectation (see
@@ -43,10 +43,10 @@ WHOLE = [
     # estimator, checks that fail and why, options for the weight checks
     (GLMClassifier(), {}, ONE_METHOD),
     (GLMClassifierCV(loss="squared", alphas=4), {}, {}),
-    (CalibratedLeastSquaresClassifier(), NO_SUMS, {}),
+    (CalibratedLeastSquaresClassifier(max_iter=5), NO_SUMS, {}),
     (StagewiseClassifier(**SMALL, alpha=1e-4), {}, {}),
     (StagewiseRegressor(**SMALL, alpha=1e-4), {}, {}),
-    (PegasosClassifier(), STOCHASTIC, {}),
+    (PegasosClassifier(max_iter=50), STOCHASTIC, {}),
     (SDCAClassifier(), OTHER_ORDER, {}),
     (SDCARegressor(), {}, EXACT_DUAL),
     (BoundMajorizationClassifier(alpha=0.3), {}, EXACT_BOUND),

@@ -105,7 +105,7 @@ def test_fisher_consistency(loss):
     rng = np.random.default_rng(0)
     W = 0.3 * rng.standard_normal((4, 3))
     distances = []
-    for n in (2000, 200_000):
+    for n in (500, 50_000):
         X = rng.uniform(-1, 1, (n, 4))
         P = SMOOTH_LOSSES[loss].mean(X @ W, as_rows(X).xp)
         if loss == "logistic":
@@ -117,5 +117,5 @@ def test_fisher_consistency(loss):
         # A constant added to all classes is free where they add up to 1.
         free = 0.0 if loss == "logistic" else (found - W).mean(axis=1, keepdims=True)
         distances.append(np.linalg.norm(found - W - free))
-    assert distances[1] < 0.05
-    assert distances[1] < 0.35 * distances[0]
+    assert distances[1] < 0.1
+    assert distances[1] < 0.25 * distances[0]

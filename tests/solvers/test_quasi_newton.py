@@ -87,7 +87,7 @@ def test_a_fit_goes_on_from_its_points_as_it_would_have(tmp_path, monkeypatch):
     X, y = counts(400, 80, 0)
     method = METHOD | {"tol": 1e-3, "max_iter": 60}
     whole = GLMClassifier(**method).fit(X, y)
-    for at in range(1, len(whole.history_), 11):
+    for at in range(1, len(whole.history_), 17):
         path = tmp_path / str(at)
         GLMClassifier(**method).set_callbacks(Stopper(at)).fit(X, y, checkpoint=path)
         again = GLMClassifier(**method).fit(X, y, checkpoint=path)
