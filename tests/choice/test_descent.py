@@ -68,8 +68,8 @@ def test_a_path_looks_at_its_metric_once_for_each_penalty(curvature, together, m
     method = Method("quasi-newton", curvature, False, 1.0, 1.0, 1.0, 0.0)
     monkeypatch.setattr("manyclass.choice.descent.path_method", lambda *given: method)
     model = GLMClassifierCV(alphas=np.logspace(-1, -4, 5), cv=4).fit(X[:600] / 16.0, y[:600])
-    # That of the model that is kept, and where a curvature begins by a look.
-    assert len(looks) <= np.isfinite(model.scores_[0]).sum() + 2
+    # Folds of their own would take four for each; some begin by a look, or look once more.
+    assert len(looks) < 2 * np.isfinite(model.scores_[0]).sum()
 
 
 @pytest.mark.parametrize("together", [True, False])

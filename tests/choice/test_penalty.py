@@ -13,6 +13,7 @@ from sklearn.metrics import log_loss
 import manyclass
 from manyclass import GLMClassifier, PegasosClassifier
 from manyclass.choice import sampled_penalty
+from manyclass.choice.methods import Shape
 from manyclass.choice.penalty import (
     UNEXPLAINED,
     USUAL,
@@ -339,3 +340,12 @@ def test_regression_on_short_rows_is_as_good_as_with_a_penalty_by_rows_left_out(
     beside = np.column_stack([noisy[:600, 1], rng.standard_normal(600)]) * np.array([1e-3, 1e3])
     alphas = (manyclass.SDCARegressor().fit(X[:600], B).alpha_ for B in (beside, beside / beside.std(axis=0)))
     assert next(alphas) == pytest.approx(next(alphas))  # each response in a unit of its own
+
+
+def test_rows_are_left_out_only_if_there_is_time_for_it(monkeypatch):
+    X, y = short_rows(np.random.default_rng(0), 400)
+    unhurried = GLMClassifier().fit(X, y).alpha_
+    monkeypatch.setattr(Shape, "seconds_of_rotation", property(lambda self: 100.0))
+    usual = usual_penalty(X.var(axis=0), 400.0, lambda: np.zeros((64, 1)))
+    assert GLMClassifier(max_time=50).fit(X, y).alpha_ == pytest.approx(usual) != pytest.approx(unhurried)
+    assert GLMClassifier().fit(X, y).alpha_ == unhurried

@@ -15,6 +15,7 @@ def test_generated_rows_are_the_rows_of_their_features():
     assert (made.n_rows, made.n_features) == Z.shape
     W = rng.standard_normal((40, 3))
     assert_allclose(made.matmat(W), held.matmat(W))
+    assert made.typed(np.float32).matmat(W).dtype == held.typed(np.float32).matmat(W).dtype == np.float64
     assert_allclose(made.take(np.array([5, 3, 3])).dense(), Z[[5, 3, 3]])
     one, two = (Moments.of(rows, MatrixTargets(Y)) for rows in (made, held))
     assert_allclose(one.covariance, two.covariance, atol=1e-12)

@@ -27,6 +27,12 @@ def test_a_fifth_of_the_rows_may_be_some():
     assert np.array_equal(np.flatnonzero(in_other_units(as_rows(X), as_rows(X))), np.arange(0, 300, 5))
 
 
+def test_the_order_of_the_rows_is_no_matter():
+    X = wild(0)
+    X[:45] *= 1e5
+    assert np.array_equal(np.flatnonzero(in_other_units(as_rows(X), as_rows(X))), np.arange(45))
+
+
 def test_columns_in_which_most_rows_have_the_same_number_do_not_tell():
     flags = np.zeros((300, 20))
     flags[7] = 1.0

@@ -345,3 +345,10 @@ def test_resident_memory_keeps_to_the_limit(large):
     grown = {name: int(n_bytes) for name, n_bytes in map(str.split, run.stdout.splitlines())}
     assert grown.keys() == LIMITS.keys()
     assert {name: n_bytes for name, n_bytes in grown.items() if n_bytes >= LIMITS[name]} == {}
+
+
+def test_a_limit_may_be_infinite_and_numbers_wider_than_any_that_are_computed_with(data, tmp_path):
+    X, y = data[0][:300], data[1][:300]
+    np.save(tmp_path / "X.npy", X.astype(np.longdouble))
+    wide = GLMClassifier().fit(tmp_path / "X.npy", y, memory_limit=float("inf"))
+    np.testing.assert_allclose(wide.coef_, GLMClassifier().fit(X.astype(np.float64), y).coef_, rtol=1e-5)

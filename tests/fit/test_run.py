@@ -42,6 +42,13 @@ def test_all_iterates_are_taken_and_recorded():
     assert math.isnan(outcome.duality_gap) and math.isnan(outcome.history[0].validation_score)
 
 
+def test_an_iterate_whose_held_out_loss_is_no_number_is_worse_than_any_other():
+    outcome = run(
+        toy([math.nan, 3.0, math.nan, 4.0]), held_out_loss=lambda model: [math.nan, 3.0, math.nan, 4.0][model - 1]
+    )
+    assert outcome.model == 2
+
+
 @pytest.mark.parametrize("status", [Status.STALLED, Status.SETTLED])
 def test_a_solver_may_say_why_it_ended(status):
     assert run(toy(FALLING, end=status)).status is status

@@ -117,9 +117,7 @@ def errors_of_representations(
     part, index, copies = _without_copies(part, index, guide)
     unit = unit if unit is None or columns is None else unit[columns]
     sample, targets = part.rows, part.targets
-    # Weights up to 1, so that all of a row is left out.
-    weight = None if part.weight is None else xp.astype(part.weight, xp.float64) / float(xp.max(part.weight))
-    Y = xp.astype(targets.dense(slice(None), sample.zeros((0,)), xp), xp.float64)
+    weight, Y = _weight_and_responses(part)
     guide = None if guide is None else to_numpy(guide)[index]
     kinds: dict[str, Rows] = {COLUMNS: sample}
     if unit is not None:
@@ -132,8 +130,7 @@ def errors_of_representations(
     found = {}
     for name, kind in kinds.items():
         problem.on_block()
-        alphas, errors, without = path_of_rows(kind, Y, weight, fit_intercept=problem.fit_intercept)
-        residual = without(best(alphas, errors))
+        residual = _residual_left_out(kind, Y, weight, problem.fit_intercept)
         if left_out is not None:
             of_rows = None if weight is None else to_numpy(weight)
             left_out[name] = LeftOut(to_numpy(Y - residual), to_numpy(Y), of_rows)
@@ -188,11 +185,22 @@ def others_cost_more(problem: Problem, usual: np.ndarray) -> bool:
 
 def _wrong_left_out(part: Problem) -> np.ndarray:
     """Whether ridge regression at its best penalty is wrong about the class of each row when it is left out."""
-    xp, targets = part.xp, part.targets
+    weight, Y = _weight_and_responses(part)
+    residual = _residual_left_out(part.rows, Y, weight, part.fit_intercept)
+    return to_numpy(ZeroOneLoss().values(Y - residual, slice(None), part.targets, part.xp))
+
+
+def _weight_and_responses(part: Problem) -> tuple[Array | None, Array]:
+    """In float64; weights up to 1, so that all of a row is left out."""
+    xp = part.xp
     weight = None if part.weight is None else xp.astype(part.weight, xp.float64) / float(xp.max(part.weight))
-    Y = xp.astype(targets.dense(slice(None), part.rows.zeros((0,)), xp), xp.float64)
-    alphas, errors, without = path_of_rows(part.rows, Y, weight, fit_intercept=part.fit_intercept)
-    return to_numpy(ZeroOneLoss().values(Y - without(best(alphas, errors)), slice(None), targets, xp))
+    return weight, xp.astype(part.targets.dense(slice(None), part.rows.zeros((0,)), xp), xp.float64)
+
+
+def _residual_left_out(rows: Rows, Y: Array, weight: Array | None, fit_intercept: bool) -> Array:
+    """Of ridge regression at its best penalty, when each row is left out."""
+    alphas, errors, without = path_of_rows(rows, Y, weight, fit_intercept=fit_intercept)
+    return without(best(alphas, errors))
 
 
 def better_bandwidths(

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from manyclass.choice.frame import occurring
-from manyclass.choice.methods import choose
+from manyclass.choice.methods import Shape, choose
 from manyclass.choice.relay import in_turn
 from manyclass.data import ClassTargets
 from manyclass.data.memory import room_for
@@ -18,7 +18,7 @@ from manyclass.data.penalty import SEEN, best, path_of_rows
 from manyclass.data.rows import present_rows, to_numpy
 from manyclass.data.summary import row_keys
 from manyclass.data.targets import MatrixTargets
-from manyclass.fit import Clock, Run, Status
+from manyclass.fit import Clock, OutOfTime, Run, Status
 from manyclass.model import Problem
 from manyclass.model.losses import Loss, ResponseLoss, SmoothLoss
 
@@ -53,8 +53,13 @@ def penalty_left_out(problem: Problem, usual: float) -> float:
     a smooth loss may explain more. Losses of real responses need no such fits. For φ(r) beside the squared one, rows
     weigh φ'(r)/r in least squares, by their residuals r when left out, h is the mean weight, and errors are sums of φ.
     """
+    problem.on_block()
     sample = Sample.of(problem)
     if not sample.curvature > 0:
+        return usual
+    try:
+        problem.on_block(Shape.of(sample.part).seconds_of_rotation)
+    except OutOfTime:  # what is left is for the fit
         return usual
     found = sample.next_to(usual)
     if found <= usual or problem.loss.quadratic or isinstance(problem.loss, ResponseLoss):

@@ -168,15 +168,6 @@ class ChunkedRows(Rows):
     def typed(self, dtype: Any) -> ChunkedRows:
         return self._like(_dtype=dtype)
 
-    def matmat(self, W: Array) -> Array:
-        found: Any = None
-        for rows, block in self.blocks(self.rows_per_block(int(W.shape[1]))):
-            product = block.matmat(W)
-            if found is None:
-                found = self.xp.empty((self.n_rows, int(W.shape[1])), dtype=product.dtype, device=self.device)
-            found[rows, :] = product
-        return found
-
     def gram_sum(self) -> GramSum:
         return self._empty.gram_sum()
 

@@ -105,12 +105,6 @@ class GeneratedRows(Rows):
     def _with_shift(self, shift: Array) -> GeneratedRows:
         return GeneratedRows(self.base, self.transformer, self.asarray(shift))
 
-    def matmat(self, W: Array) -> Array:
-        product = self.zeros((self.n_rows, int(W.shape[1])))
-        for rows, block in self.blocks(self.rows_per_block(int(W.shape[1]))):
-            product[rows, :] = block.matmat(W)
-        return product
-
     def gram_sum(self) -> GramSum:
         return DenseRows(self.zeros((0, self.n_features))).gram_sum()
 

@@ -35,14 +35,14 @@ class KeptRows:
 
     @classmethod
     def of(cls, rows: Rows, y: Any, weight: Any, limit: int = ALL) -> KeptRows:
-        """The rows whose keys are at most `limit`."""
+        """The rows of positive weight whose keys are at most `limit`."""
         labels = to_numpy(y.toarray() if hasattr(y, "toarray") else y)
         s = np.ones(rows.n_rows) if weight is None else to_numpy(weight).astype(np.float64)
         # So few that what is made of their bits stays in the caches.
         blocks = rows.blocks(rows.rows_per_block(1, 1 << 17))
         hashed = np.concatenate([_row_hashes(block.unwrapped()) for _, block in blocks])
         keys = _mixed(hashed + _label_hashes(labels) + _mixed(s.view(np.uint64)) * (_GOLDEN ^ np.uint64(2)))
-        kept = np.flatnonzero(keys <= np.uint64(limit))
+        kept = np.flatnonzero((keys <= np.uint64(limit)) & (s > 0))
         return cls(rows.take(kept).unwrapped(), labels[kept], s[kept], keys[kept], limit)
 
     @property

@@ -154,10 +154,9 @@ def encode(y: Any, estimator_name: str, *, least: int = 2) -> Labels:
         return y
     labels = _encode_array(y) if is_array_api_obj(y) and not is_numpy_array(y) else _encode(y, least)
     if labels.codes is not None and labels.n_classes < least:
-        (only,) = to_numpy(labels.classes).tolist()
-        raise ValueError(
-            f"{estimator_name} needs at least two classes to tell apart, but y holds only one class: {only!r}."
-        )
+        held = to_numpy(labels.classes).tolist()
+        holds = f"only one class: {held[0]!r}" if held else "no labels"
+        raise ValueError(f"{estimator_name} needs at least two classes to tell apart, but y holds {holds}.")
     return labels
 
 

@@ -12,6 +12,8 @@ WORK_SHARE = 0.6
 """Of a limit that is given, what is not for chunks of rows and what is made of them."""
 UNKNOWN_GIB = 8
 """Of a device that does not tell its memory."""
+MOST = 2.0**62
+"""Of a limit, which may be infinite: sizes that follow from it are whole numbers."""
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {"KI": 1 << 10, "MI": 1 << 20, "GI": 1 << 30, "TI": 1 << 40}
 
@@ -80,7 +82,7 @@ def as_bytes(limit: float | str | None) -> float:
         number = float(limit)
     if not number > 0:
         raise ValueError(f"memory_limit={limit!r} is no amount of memory; give a number of bytes, or text as '2GB'.")
-    return number
+    return min(number, MOST)
 
 
 def told(n_bytes: float) -> str:

@@ -79,9 +79,11 @@ class Moments:
 
         Columns that are `constant` in these rows may vary in those to come.
         """
-        xp, like = rows.xp, rows.zeros((0,))
+        xp, wide = rows.xp, rows.zeros((0,), dtype=rows.xp.float64)
         targets = MatrixTargets(rows.zeros((rows.n_rows, 0))) if targets is None else targets
-        head = targets.dense(slice(0, min(rows.n_rows, 4096)), rows.zeros((0,), dtype=xp.float64), xp)
+        like = rows.zeros((0,)) if targets.exclusive else wide  # responses may lie far from the origin
+        some = slice(0, min(rows.n_rows, 4096))
+        head = targets.dense(some, wide, xp) * (1.0 if weight is None else (weight[some] > 0)[:, None])
         target_pilot = xp.mean(head, axis=0) if rows.n_rows else None
         sums = MomentSums(rows, targets.n_outputs, rows.pilot(weight, constant=constant), target_pilot)
         for part, block in rows.blocks(rows.rows_per_block(targets.n_outputs, GRAM_BLOCK_BYTES)):
@@ -249,7 +251,8 @@ class Moments:
 
         rows, xp = as_rows(X), array_namespace(self.xx)
         Y, sample_weight = (
-            given if given is None or is_array_api_obj(given) else np.asarray(given) for given in (Y, sample_weight)
+            given if given is None or is_array_api_obj(given) else np.asarray(given)
+            for given in (Y.toarray() if hasattr(Y, "toarray") else Y, sample_weight)
         )
         Y = Y[:, None] if Y.ndim == 1 else Y
         d, k = map(int, self.xy.shape)
@@ -375,16 +378,15 @@ class MomentSums:
     def add(self, block: Rows, weight: Array | None = None, Y: Array | None = None) -> None:
         """Add a block of rows with weights and targets, of shape (n_rows, n_outputs)."""
         xp = self.xp
-        block = block.shifted(self.pilot) if self.is_shifted else block
         if self.is_shifted:
-            block = block.part(slice(0, block.n_rows))  # once for both products
+            block = block.shifted(self.pilot).part(slice(0, block.n_rows))  # once for both products
         block = block.for_moments()
         self.gram.add(block, weight)
         first = block.weights(weight)[:, None]
         self.n = self.n + (block.n_rows if weight is None else xp.sum(xp.astype(weight > 0, xp.int64)))
         self.weight = self.weight + xp.sum(first, dtype=xp.float64)
         if Y is not None and int(Y.shape[1]):
-            Y = Y - xp.astype(self.target_pilot, Y.dtype, copy=False)
+            Y = xp.astype(Y - xp.astype(self.target_pilot, Y.dtype, copy=False), first.dtype, copy=False)
             weighted = Y if weight is None else first * Y
             self.y += xp.sum(weighted, axis=0, dtype=xp.float64)
             self.yy = self.yy + xp.sum(weighted * Y, dtype=xp.float64)

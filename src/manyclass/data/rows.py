@@ -109,9 +109,12 @@ class Rows(ABC):
     def _with_shift(self, shift: Array) -> Rows:
         """The same rows with another shift, which is in float64."""
 
-    @abstractmethod
     def matmat(self, W: Array) -> Array:
         """X W, of shape (n_rows, n_outputs)."""
+        found = self.zeros((self.n_rows, int(W.shape[1])), dtype=self.xp.result_type(self.dtype, W.dtype))
+        for rows, block in self.blocks(self.rows_per_block(int(W.shape[1]))):
+            found[rows, :] = block.matmat(W)
+        return found
 
     def affine(self, W: Array, b: Array) -> Array:
         """X W + b, a new array."""
@@ -309,8 +312,7 @@ class Rows(ABC):
 
     def outer(self) -> Array:
         """X Xᵀ in float64, of shape (n_rows, n_rows)."""
-        xp = self.xp
-        whole = xp.astype(self.dense(), xp.float64)
+        whole = self.xp.astype(self.dense(), self.xp.float64)
         return whole @ whole.T
 
     def sandwich(self, weight: Array | None = None, center: Array | None = None) -> Array:

@@ -52,7 +52,8 @@ class SparseRows(Rows):
     def part(self, rows: slice) -> SparseRows:
         # Solvers ask for the same blocks again and again, and making one costs as much as a product with few columns.
         known, where = self._parts, (rows.start, rows.stop)
-        if where not in known:
+        found = known.get(where)  # which another thread may forget meanwhile
+        if found is None:
             if len(known) >= MOST_PARTS:
                 known.clear()
             # Slicing a CSR matrix copies its data; three views of its arrays do not.
@@ -61,8 +62,8 @@ class SparseRows(Rows):
             block: sp.csr_array = sp.csr_array((rows.stop - rows.start, self.n_features), dtype=self.dtype)
             block.data, block.indices = self.X.data[first:last], self.X.indices[first:last]
             block.indptr = pointers - pointers[0]
-            known[where] = SparseRows(block, self.shift)
-        return known[where]
+            found = known[where] = SparseRows(block, self.shift)
+        return found
 
     def take(self, index: np.ndarray) -> SparseRows:
         return SparseRows(sp.csr_array(self.X[index]), self.shift)

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 import scipy.sparse as sp
 
-from manyclass.data.stores import COPIED_BYTES, Pieces, Store, give_back, stretches
+from manyclass.data.stores import COPIED_BYTES, Addressed, Pieces, Store, give_back, stretches
 
 DISK_SHARE = 0.5
 """Of the free space, that may be taken."""
@@ -120,19 +120,14 @@ class _Writer:
         self._folder, self._files = None, []
 
 
-class _SparseRows(Store):
+class _SparseRows(Addressed):
     """Compressed sparse rows in mapped files, whose pages are given back once they have been copied."""
-
-    has_random_access = True
 
     def __init__(
         self, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_columns: int, maps: Sequence[mmap.mmap]
     ):
         self._data, self._indices, self._indptr, self._n_columns = data, indices, indptr, n_columns
         self._maps, self.n_rows = maps, len(indptr) - 1
-
-    def chunks(self, n_rows: int) -> Iterator[Any]:
-        return (self.read(start, min(start + n_rows, self.n_rows)) for start in range(0, self.n_rows, n_rows))
 
     def read(self, start: int, stop: int) -> Any:
         return self._copied([slice(start, stop)])

@@ -117,16 +117,20 @@ class Transformed(Store):
         return self._function(self._store.take(index))
 
 
-class Whole(Store):
-    """An array or CSR matrix that is in memory, or a table with columns of these kinds."""
+class Addressed(Store):
+    """Rows of which any can be read at once."""
 
     has_random_access = True
 
+    def chunks(self, n_rows: int) -> Iterator[Any]:
+        return (self.read(start, min(start + n_rows, self.n_rows)) for start in range(0, max(self.n_rows, 1), n_rows))
+
+
+class Whole(Addressed):
+    """An array or CSR matrix that is in memory, or a table with columns of these kinds."""
+
     def __init__(self, X: Any, kinds: Mapping[str, str] | None = None):
         self.X, self.n_rows, self.kinds = X, int(X.shape[0]), kinds
-
-    def chunks(self, n_rows: int) -> Iterator[Any]:
-        return (self.read(start, min(start + n_rows, self.n_rows)) for start in range(0, self.n_rows, n_rows))
 
     def read(self, start: int, stop: int) -> Any:
         return self.X[start:stop]
@@ -135,7 +139,7 @@ class Whole(Store):
         return taken(self.X, index)
 
 
-class Pieces(Store):
+class Pieces(Addressed):
     """Arrays one below the other, of which each can be read anywhere: memory maps, or what is indexed like them.
 
     Each has `shape` and `dtype`, and is indexed by a slice or by an array of integers. `files` are what the arrays are
@@ -143,17 +147,12 @@ class Pieces(Store):
     resident.
     """
 
-    has_random_access = True
-
     def __init__(self, pieces: Sequence[Any], files: Sequence[Any] = ()):
         self.pieces = [piece for piece in pieces if piece.shape[0]] or list(pieces[:1])
         self.files = [file for file in files if isinstance(file, mmap.mmap)]
         self.starts = np.cumsum([0, *(piece.shape[0] for piece in self.pieces)])
         self.n_rows, self.n_features = int(self.starts[-1]), int(self.pieces[0].shape[1])
         self.dtype = np.result_type(*{piece.dtype for piece in self.pieces})
-
-    def chunks(self, n_rows: int) -> Iterator[np.ndarray]:
-        return (self.read(start, min(start + n_rows, self.n_rows)) for start in range(0, max(self.n_rows, 1), n_rows))
 
     def read(self, start: int, stop: int) -> np.ndarray:
         out = self._empty(stop - start)

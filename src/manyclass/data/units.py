@@ -40,7 +40,8 @@ def in_other_units(rows: Rows, sample: Rows) -> np.ndarray:
     """
     if not sample.can_be_centred:
         return np.zeros(rows.n_rows, dtype=bool)
-    some = to_numpy(sample.part(slice(0, min(OF_MEDIAN, sample.n_rows))).dense()).astype(np.float64)
+    from_all_over = np.arange(0, sample.n_rows, math.ceil(sample.n_rows / OF_MEDIAN))  # as rows may be sorted
+    some = to_numpy(sample.take(from_all_over).dense()).astype(np.float64)
     center = np.median(some, axis=0)
     usual = np.quantile(abs(some - center), MOST, axis=0, method="higher")
     told = np.flatnonzero(usual)

@@ -5,9 +5,9 @@ same functions on itself, without an executor.
 
 A new engine is one file with a subclass of `Executor`, and a line in ``ENGINES``. What Ray would need: `broadcast` is
 ``ray.put``; `map` is ``ray.remote(function).remote`` of the items of each part, which are object references and keep
-their lineage; `gather` is ``ray.wait`` with a timeout, in a loop around `check`, then ``ray.get``; `places` is
-``ray.experimental.get_object_locations``; `partitions` takes the references of the blocks of a ``ray.data.Dataset``,
-and `lazily` is its ``map_batches``.
+their lineage; `sum` is `map`, remote additions in a tree, and ``ray.wait`` with a timeout in a loop around `check`;
+`gather` is ``ray.get``; `places` is ``ray.experimental.get_object_locations``; `partitions` takes the references of the
+blocks of a ``ray.data.Dataset``, and `lazily` is its ``map_batches``.
 """
 
 from __future__ import annotations

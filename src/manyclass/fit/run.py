@@ -279,7 +279,7 @@ class Run:
         reached = self._reached(iterate)
         rank = loss if loss is not None else (iterate.objective if iterate.rank is None else iterate.rank)
         by_objective = loss is None and iterate.rank is None
-        is_first = not self._best or self._best[0][0] == math.inf
+        is_first = not self._best or not self._best[0][0] < math.inf
         is_better = is_first or (self._is_lower(record) if by_objective else rank < self._best[0][0])
         self._since_best = 0 if is_better else self._since_best + 1
         # Of iterates with equal held-out losses the later one is kept.

@@ -73,20 +73,20 @@ def read(
     Parameters
     ----------
     path : path-like
-        A CSV, TSV, Parquet, LIBSVM, NPZ, NPY, IDX or ARFF file, possibly compressed. The format is known from
-        the ending of its name, else from its content.
+        A CSV, TSV, Parquet, Arrow, LIBSVM, NPZ, NPY, safetensors, IDX or ARFF file, possibly compressed. The
+        format is known from the ending of its name, else from its content.
     target : str, int, sequence of these, False or None
         The column with the class labels, by name or position; several columns of 0 and 1 make `y` an
         indicator matrix. None takes the column called target, label, class or y, else the last one. False:
         every column is a feature. Only for tables; LIBSVM and NPZ files say where their labels are.
     labels : path-like, int or None
-        A file with one label for each row (NPY, NPZ, IDX, or text); an XML file in which Mulan names the
-        label columns; or a number of columns at the end that are labels.
+        A file with one label for each row (NPY, NPZ, safetensors, IDX, Arrow, Parquet, or text); an XML file in
+        which Mulan names the label columns; or a number of columns at the end that are labels.
     features : sequence of str, int or None
         What a fitted model expects: the names of its columns, or their number. A target may then be absent.
     drop : sequence of str or int
         Columns to leave out.
-    format : {"numpy", "parquet", "idx", "arff", "libsvm", "csv"} or None
+    format : {"numpy", "parquet", "arrow", "safetensors", "idx", "arff", "libsvm", "csv"} or None
     dtype : {float32, float64} or None
         None keeps the floats of binary files, and gives float32 for 8-bit integers and wherever all values
         are whole and at most 255 in size (images, counts, codes), float64 otherwise.

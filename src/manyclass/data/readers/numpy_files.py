@@ -127,7 +127,7 @@ def _sparse(where: Any) -> sparse.csr_array:
 def stored(source: Source, request: Request) -> Dataset | None:
     """The rows of an uncompressed .npy file; those of others have to be read as a whole."""
     X = None if not source.is_plain or not source.head.startswith(b"\x93NUMPY") else _arrays(source)
-    if X is None or X.ndim < 2 or X.dtype.kind not in "biuf":
+    if X is None or X.ndim < 2 or X.dtype.kind not in "biuf" or X.dtype.itemsize > 8:
         return None
     pieces = [np.asarray(X).reshape(len(X), math.prod(X.shape[1:]))]
     return Dataset(Pieces(pieces, [getattr(X, "_mmap", None)]))
