@@ -169,7 +169,7 @@ def test_sparse_rows_of_either_index_width_mean_the_same(variant, index_dtype, r
 def test_huge_and_tiny_numbers(variant, scale, iris):
     """Scores beyond exp's range, and rows far below alpha."""
     X, y = iris
-    model = fitted(variant, scale * X, y, alpha=1e-4)
+    model = fitted(variant, scale * X, y, alpha=1e-4, max_iter=min(100, VARIANTS[variant]["max_iter"]))
     assert np.isfinite(model.coef_).all() and np.isfinite(model.predict_proba(scale * X)).all()
     assert all(np.isfinite(r.objective) for r in model.history_)
     if scale > 1:
@@ -307,24 +307,24 @@ def test_what_only_the_stochastic_method_has_asks_for_it(asks, iris):
 
 @pytest.mark.parametrize("kind", ["many classes", "wide sparse", "labels"])
 def test_no_number_of_parameters_is_too_many(kind, rng):
-    """A matrix of all parameters would take 0.2 TB, 64 TB and 7 TB; one of all rows, of the latter 0.5 GB and 1 GB."""
-    n = 1200
+    """A matrix of all parameters would take 45 GB, 5 TB and 13 GB; one of all rows of the second 1 GB."""
+    n = 600
     if kind == "many classes":
-        y = np.arange(n // 2) % 500
-        X = rng.standard_normal((500, 300))[y] + 0.3 * rng.standard_normal((len(y), 300))
+        y = np.arange(n // 2) % 250
+        X = rng.standard_normal((250, 300))[y] + 0.3 * rng.standard_normal((len(y), 300))
     elif kind == "wide sparse":
         y, X = np.arange(n) % 20, sp.random_array((n, 39_000), density=1e-3, rng=rng, format="csr")
         X = sp.csr_array(X + sp.csr_array((np.ones(n), (np.arange(n), y)), shape=X.shape))
     else:
-        X = rng.standard_normal((n, 300))
-        y = (X @ rng.standard_normal((300, 300)) > 0).astype(int)
+        X = rng.standard_normal((n, 200))
+        y = (X @ rng.standard_normal((200, 200)) > 0).astype(int)
     tracemalloc.start()
     model = BoundMajorizationClassifier(max_time=60).fit(X, y)
     assert tracemalloc.get_traced_memory()[1] < 400e6
     tracemalloc.stop()
     assert model.duality_gap_ <= 1e-3
     best = GLMClassifier(tol=1e-4).fit(X, y).history_[-1].objective
-    assert model.history_[-1].objective - best <= 1e-3 * (np.log(len(model.classes_)) if y.ndim == 1 else 300)
+    assert model.history_[-1].objective - best <= 1e-3 * (np.log(len(model.classes_)) if y.ndim == 1 else 200)
 
 
 def test_early_stopping_keeps_the_best_model(iris):

@@ -12,6 +12,7 @@ import pytest
 from sklearn.base import clone, is_regressor
 from sklearn.datasets import dump_svmlight_file
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 import manyclass
 from manyclass import (
@@ -74,7 +75,7 @@ def small(kind):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
 def test_every_estimator_takes_a_path(kind, data, tmp_path):
-    X, y = data
+    X, y = data[0][:300], data[1][:300]
     values = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), D)
     pq.write_table(pa.table({"kind": y, "embedding": values}), tmp_path / "X.parquet")
     model = small(kind).fit(tmp_path / "X.parquet", "kind")
@@ -110,13 +111,13 @@ def uneven(data, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def score_of_choice(data):
-    """Of a choice by all of these rows."""
-    X = data[0] * SCALES
-    return AutoClassifier(random_state=0).fit(X, data[1]).score(X, data[1])
+def score_of_linear(data):
+    """Of what is right for these rows, by all of them: classes of one covariance are divided by planes."""
+    X = StandardScaler().fit_transform(data[0] * SCALES)
+    return GLMClassifierCV().fit(X, data[1]).score(X, data[1])
 
 
-def test_models_are_compared_on_some_rows_of_a_file_and_the_choice_is_fitted_to_all(uneven, score_of_choice):
+def test_models_are_compared_on_some_rows_of_a_file_and_the_choice_is_fitted_to_all(uneven, score_of_linear):
     X, y, path = uneven
     model = AutoClassifier(random_state=0).fit(path, y, memory_limit="60KB")
     judged, taken = max(one["n_rows"] for one in model.leaderboard_), model.best_estimator_
@@ -128,15 +129,15 @@ def test_models_are_compared_on_some_rows_of_a_file_and_the_choice_is_fitted_to_
     for alpha in [*model.best_path_, taken[-1].alpha]:
         again.set_params(alpha=alpha).fit(scaled, y)
     np.testing.assert_allclose(model.predict_proba(X), again.predict_proba(scaled), atol=1e-3)
-    assert model.score(path, y) > score_of_choice - 0.02
+    assert model.score(path, y) > score_of_linear - 0.02
 
 
-def test_rows_of_weight_0_have_no_part_in_it(uneven, score_of_choice):
+def test_rows_of_weight_0_have_no_part_in_it(uneven, score_of_linear):
     X, y, path = uneven
     weight, wrong = np.ones(N), np.arange(N) % 2 == 0
     weight[wrong] = 0.0
     model = AutoClassifier(random_state=0).fit(path, np.where(wrong, 0, y), weight, memory_limit="60KB")
-    assert model.score(X, y) > score_of_choice - 0.03
+    assert model.score(X, y) > score_of_linear - 0.03
 
 
 def test_a_class_of_weight_0_is_none(uneven):
@@ -286,12 +287,12 @@ MEASURED = """
         "stagewise": StagewiseClassifier(n_components=1024, block_size=512),
         "pegasos": PegasosClassifier(max_iter=1),
         "sdca": SDCAClassifier(alpha=1e-2, max_iter=1),
-        "auto": AutoClassifier(max_time=5),
+        "auto": AutoClassifier(max_time=3),
     }
 
     def grown(name, limit, path, y):
         model, few = models[name], np.load(path, mmap_mode="r")[:3000]
-        model.fit(few[:300].astype(np.float32), y[:300])
+        model.fit(few[:100].astype(np.float32), y[:100])
         if name in ("pegasos", "sdca"):  # what is compiled for rows of files takes memory of its own, once
             np.save(path.replace("X.npy", f"{name}.npy"), few)
             model.fit(path.replace("X.npy", f"{name}.npy"), y[:3000], memory_limit="4MB")
@@ -315,15 +316,15 @@ LIMITS = {
     "stagewise": 45_000_000,
     "pegasos": 60_000_000,
     "sdca": 70_000_000,
-    "auto": 125_000_000,
+    "auto": 90_000_000,
 }
 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """51 MB of rows, and twice as much once they are numbers to compute with."""
+    """31 MB of rows, and twice as much once they are numbers to compute with: 92 MB and more were nothing limited."""
     folder, rng = tmp_path_factory.mktemp("large"), np.random.default_rng(0)
-    n, d = 50_000, 512
+    n, d = 30_000, 512
     y = rng.integers(0, 5, n)
     X = np.lib.format.open_memmap(folder / "X.npy", "w+", np.float16, (n, d))
     centers = rng.standard_normal((5, d)).astype(np.float32)

@@ -67,7 +67,7 @@ def test_sizes_and_origins_of_columns_do_not_matter_to_it(linear):
     y = (X @ np.random.default_rng(1).standard_normal((8, 4))).argmax(axis=1)
     scores = []
     for rows in (X, X * np.logspace(-4, 4, 8), (X + 1e3) * np.logspace(-4, 4, 8)):
-        model = StagewiseClassifier(random_state=0).fit(rows[:600], y[:600])
+        model = StagewiseClassifier(n_components=128, block_size=64, random_state=0).fit(rows[:600], y[:600])
         assert model.choice_["features"] == LINKED
         scores.append(model.score(rows[600:], y[600:]))
     assert min(scores) > scores[0] - 0.02
@@ -282,7 +282,7 @@ def test_without_time_for_the_penalty_it_is_that_of_a_look(monkeypatch):
 
     monkeypatch.setattr(LinearRival, "_fit", late)
     monkeypatch.setattr(LinearRival, "wins", lambda self, errors, generated: True)
-    model = StagewiseClassifier(random_state=0).fit(X, y)
+    model = StagewiseClassifier(n_components=128, block_size=64, random_state=0).fit(X, y)
     assert asked == [1500, 768] and model.alpha_ < 1.0 and model.score(X, y) > 0.8
 
 
@@ -323,7 +323,7 @@ def test_out_of_time_there_is_a_model(max_time):
 )
 def test_rows_of_which_hardly_any_differ_are_fitted(X):
     y = np.arange(len(X)) % 2
-    model = StagewiseClassifier().fit(X, y)
+    model = StagewiseClassifier(n_components=128, block_size=64).fit(X, y)
     assert model.predict(X).shape == y.shape
 
 

@@ -227,7 +227,7 @@ def test_constant_columns_predict_the_mean_whatever_comes(features, dtype):
 
 
 def test_bad_requests_are_named(divided_digits):
-    X, _, y, _ = divided_digits
+    X, y = divided_digits[0][:100], divided_digits[2][:100]
     with pytest.raises(ValueError, match="set n_components"):
         StagewiseClassifier(n_components=None).fit(X, y)
     with pytest.raises(ValueError, match="'cubic'"):
@@ -261,7 +261,11 @@ def test_columns_are_taken_where_they_predict_better_and_generated_features_else
 @pytest.mark.parametrize(
     ("estimator", "far"),
     in_turn(
-        [StagewiseClassifier(random_state=0), StagewiseRegressor(random_state=0), CalibratedLeastSquaresClassifier()],
+        [
+            StagewiseClassifier(n_components=128, block_size=64, random_state=0),
+            StagewiseRegressor(n_components=256, block_size=128, random_state=0),
+            CalibratedLeastSquaresClassifier(),
+        ],
         [True, False],
     ),
     ids=lambda one: str(one) if isinstance(one, bool) else type(one).__name__,
@@ -357,7 +361,7 @@ def test_newton_steps_on_wide_sparse_columns_end_at_the_joint_solution(monkeypat
     assert np.all(np.diff([record.objective for record in model.history_]) <= 1e-9)
 
 
-@pytest.mark.parametrize("kind", [CalibratedLeastSquaresClassifier, StagewiseClassifier])
+@pytest.mark.parametrize("kind", [CalibratedLeastSquaresClassifier, partial(StagewiseClassifier, **SMALL)])
 def test_the_predictions_of_fits_are_let_go_without_garbage_collection(kind):
     X, y = load_digits(return_X_y=True)
     gc.collect()
@@ -372,10 +376,10 @@ def test_the_predictions_of_fits_are_let_go_without_garbage_collection(kind):
 
 def test_held_out_rows_tell_the_doubt_in_several_models(rng):
     """Rows that were fitted to told it of all but the last."""
-    X = rng.standard_normal((800, 10))
-    y = (X @ rng.standard_normal((10, 8)) + rng.gumbel(size=(800, 8))).argmax(axis=1)
-    features = RandomFourierFeatures()
-    model = StagewiseClassifier(features, loss="calibrated", n_models=3, early_stopping=True, random_state=0)
-    P = model.fit(X, y).predict_proba(rng.standard_normal((800, 10)))
+    X = rng.standard_normal((500, 10))
+    y = (X @ rng.standard_normal((10, 8)) + rng.gumbel(size=(500, 8))).argmax(axis=1)
+    options = {"n_components": 256, "n_models": 3, "early_stopping": True, "random_state": 0}
+    model = StagewiseClassifier(RandomFourierFeatures(), loss="calibrated", **options)
+    P = model.fit(X, y).predict_proba(rng.standard_normal((500, 10)))
     assert P.min() == pytest.approx(model.models_[-1].doubt / 8)
     assert model.models_[0].doubt < 0.5 * model.models_[-1].doubt

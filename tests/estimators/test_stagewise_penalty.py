@@ -76,11 +76,12 @@ def test_generated_features_of_rows_given_several_times_are_those_of_each_once(k
     """A copy that is left in tells generated features what the row that is left out holds."""
     rng = np.random.default_rng(1)
     X, scores = rng.standard_normal((600, 10)), rng.standard_normal((10, 4))
+    options = {"n_components": 512, "random_state": 0}
     if kind == "regressor":
-        model = StagewiseRegressor(RandomFourierFeatures(), random_state=0)
+        model = StagewiseRegressor(RandomFourierFeatures(), **options)
         y = X @ scores[:, 0] + np.sin(2 * X[:, 0]) + 0.5 * rng.standard_normal(600)
     else:
-        model = StagewiseClassifier(RandomFourierFeatures(), loss="calibrated", random_state=0)
+        model = StagewiseClassifier(RandomFourierFeatures(), loss="calibrated", **options)
         y = (X @ scores + rng.gumbel(size=(600, 4))).argmax(axis=1)
     i = np.tile(np.arange(300), times)
     once = clone(model).fit(X[:300], y[:300])
