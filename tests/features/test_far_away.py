@@ -1,11 +1,15 @@
 """Features of rows that lie far from the origin or from each other, and of numbers that have no squares."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.metrics.pairwise import rbf_kernel
 
 from manyclass.features import (
+    ImagePatches,
     Landmarks,
     RandomFourierFeatures,
     RandomPolynomials,
@@ -39,3 +43,47 @@ def test_landmarks_far_from_the_origin_and_from_each_other():
         assert_allclose(Z @ Z.T, rbf_kernel(wide, gamma=1.0 / median_squared_distance(wide)), atol=0.02)
     with pytest.raises(ValueError, match="choose a larger bandwidth"):
         Landmarks(100, bandwidth=1.0, random_state=0).fit(np.vstack([X[:100] - 1e8, X[100:] + 1e8]))
+
+
+def test_images_far_from_black_have_the_patches_of_others():
+    X = np.random.default_rng(0).standard_normal((60, 64))
+    for origin in (1e3, 1e4):
+        far = (X + origin).astype(np.float32)
+        near = far.astype(np.float64) - origin
+        one, two = (ImagePatches(60, patch_size=3, random_state=0).fit_transform(given) for given in (far, near))
+        assert_allclose(one, two, atol=1e-3)
+
+
+def test_patches_of_many_images_are_drawn_a_few_images_at_a_time():
+    X = np.random.default_rng(0).random((16_000, 1024), dtype=np.float32)
+    tracemalloc.start()
+    ImagePatches(60, image_shape=(32, 32), patch_size=3, n_patches=16_000, random_state=0).fit(X)
+    assert tracemalloc.get_traced_memory()[1] < 0.5 * X.nbytes
+    tracemalloc.stop()
+
+
+def test_units_of_wide_rows_keep_few_of_them():
+    X = sp.random_array((4000, 8000), density=1e-3, format="csr", rng=np.random.default_rng(0))
+    tracemalloc.start()
+    RandomUnits(30, random_state=0).fit(X)
+    assert tracemalloc.get_traced_memory()[1] < 300e6  # all rows and a sorted copy are 512 MB
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_constant_column_moves_no_standardized_wave(kind, dtype):
+    """Its variance is not 0 but rounding."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 3)).astype(dtype)
+    X[:, 2] = 3.3
+    generator = RandomFourierFeatures(50, standardize=True, random_state=0).fit(kind(X))
+    assert abs(generator.random_weights_[2]).max() < 50
+
+
+def test_a_constant_column_matters_to_no_metric():
+    rng = np.random.default_rng(0)
+    X, weight = rng.standard_normal((600, 3)), rng.random(600)
+    X[:, 1] = 3.3
+    learned = RandomFourierFeatures(50, metric="learned", random_state=0).fit(X, X[:, 0] > 0, sample_weight=weight)
+    assert not learned.metric_root_[1].any()

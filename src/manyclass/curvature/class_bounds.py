@@ -97,9 +97,16 @@ def _softmax_along(pieces: Iterable[list[Array]], n_moves: int, xp: Any) -> list
 
 
 def _logistic_along(pieces: Iterable[list[Array]], n_moves: int, xp: Any) -> list[list[Array]]:
+    return products_along(pieces, n_moves, xp, lambda Z: curving(Z, xp))
+
+
+def products_along(
+    pieces: Iterable[list[Array]], n_moves: int, xp: Any, weights: Callable[[Array], Any]
+) -> list[list[Array]]:
+    """Σ_b β_b u_b v_b of each row and each pair of moves, β being weights of the scores."""
     total: list[list[Any]] = [[0.0] * (i + 1) for i in range(n_moves)]
     for Z, *moves in pieces:
-        beta = curving(Z, xp)
+        beta = weights(Z)
         for i, one in enumerate(moves):
             for j in range(i + 1):
                 total[i][j] = total[i][j] + xp.sum(beta * one * moves[j], axis=0)

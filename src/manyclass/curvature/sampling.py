@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows
+from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, Rows, present_rows
 from manyclass.model import Problem
 
 CLASS_ROWS = 4096
@@ -45,15 +45,15 @@ ALL_ROWS = RowSample(None, None)
 
 
 def uniform_sample(problem: Problem, n_rows: int, rng: np.random.Generator) -> RowSample:
-    """About `n_rows` rows, each with the same probability; all rows where there are not many more.
+    """About `n_rows` rows of positive weight, each with the same probability; all where there are not many more.
 
     Of a part of the rows, its share of so many.
     """
-    available, n_rows = problem.rows.n_rows, math.ceil(n_rows * problem.share)
-    if available <= 1.25 * n_rows:
-        return ALL_ROWS
-    index = np.sort(rng.choice(available, n_rows, replace=False))
-    return RowSample(index, np.full(n_rows, available / n_rows), is_uniform=True)
+    present, n_rows = present_rows(problem.rows.n_rows, problem.weight), math.ceil(n_rows * problem.share)
+    if len(present) <= 1.25 * n_rows:
+        return ALL_ROWS if len(present) in (0, problem.rows.n_rows) else RowSample(present, None)
+    index = np.sort(rng.choice(present, n_rows, replace=False))
+    return RowSample(index, np.full(n_rows, len(present) / n_rows), is_uniform=True)
 
 
 def carrying_sample(part: Problem, row_weight: np.ndarray, n_rows: int, rng: np.random.Generator) -> RowSample:

@@ -1,6 +1,9 @@
 """Columns far from the origin: a point to shift the rows to, and variances without the part that is rounding."""
 
+import math
 from typing import Any
+
+import numpy as np
 
 FAR_FROM_ORIGIN = {4: 4.0, 8: 1e4}
 """By bytes per number: the ratio of mean to standard deviation of a column above which the rows are shifted. Products
@@ -28,14 +31,20 @@ def pilot(rows: Any, weight: Any, far: float | None, constant: bool, lasting: bo
     spread. The point has exactly the number of such a column, so that nothing is left of it. If all columns are
     constant, there is no point that is `lasting`, that is, of use for other rows.
     """
+    from manyclass.data.rows import present_rows
+
     xp, step = rows.xp, min(rows.rows_per_block(1), PILOT_ROWS)
     parts = [slice(0, min(step, rows.n_rows))]
     if rows.n_rows > 2 * step:
         parts.append(slice(rows.n_rows - step, rows.n_rows))
-    values = xp.concat([xp.astype(rows.part(part).dense(), xp.float64, copy=False) for part in parts])
-    if weight is not None:
-        counted = xp.concat([weight[part] for part in parts]) > 0
-        values = xp.take(values, xp.nonzero(counted)[0], axis=0) if bool(xp.any(counted)) else values
+    if weight is None or bool(xp.all(xp.concat([weight[part] for part in parts]) > 0)):
+        read = [rows.part(part) for part in parts]
+    else:
+        present = present_rows(rows.n_rows, weight)
+        if not len(present):
+            return None
+        read = [rows.take(np.concatenate([present[:step], present[step:][-step:]]))]
+    values = xp.concat([xp.astype(block.dense(), xp.float64, copy=False) for block in read])
     from_first = values - values[:1, :]  # exactly 0, and so is the mean, where all are equal
     mean, spread = values[0, :] + xp.mean(from_first, axis=0), xp.std(from_first, axis=0)
     magnitude = abs(mean)
@@ -61,3 +70,9 @@ def about_mean(mean: Any, mean_square: Any, rows: Any) -> Any:
     n = rows.n_rows if is_wide else min(rows.n_rows, ADDED_AT_ONCE)
     rounding = OF_SQUARES * max(rows.moments_precision, ALIKE * n * precision)
     return xp.where(variance > rounding * mean_square, variance, xp.zeros_like(variance))
+
+
+def variance(rows: Any, weight: Any = None) -> Any:
+    """The variance of each column of `Rows`, float64; 0 where it is rounding, and nan where squares overflow."""
+    square = rows.mean_square(weight)
+    return rows.xp.where(rows.xp.isfinite(square), about_mean(rows.mean(weight), square, rows), math.nan)

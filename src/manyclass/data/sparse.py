@@ -12,7 +12,7 @@ from array_api_compat import numpy as numpy_namespace
 
 from manyclass.data.columns import PILOT_ROWS, pilot
 from manyclass.data.dense import DenseRows
-from manyclass.data.rows import BLOCK_BYTES, Array, RowArrays, Rows
+from manyclass.data.rows import BLOCK_BYTES, Array, RowArrays, Rows, present_rows
 
 STORED_PER_FEATURE = 16
 """Numbers in a block of rows, for each feature, from which to add what it gives of each feature costs little."""
@@ -97,7 +97,8 @@ class SparseRows(Rows):
         full = common[self._is_full[common]] if len(common) else common
         if not len(full):
             return None
-        rows = np.unique(np.r_[: min(PILOT_ROWS, self.n_rows), max(self.n_rows - PILOT_ROWS, 0) : self.n_rows])
+        present = present_rows(self.n_rows, weight)
+        rows = np.unique(np.r_[present[:PILOT_ROWS], present[-PILOT_ROWS:]])
         seen = DenseRows(self.X[rows][:, full].toarray())
         found = pilot(seen, None if weight is None else weight[rows], far, constant)
         if found is None:

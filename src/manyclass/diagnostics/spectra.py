@@ -179,7 +179,7 @@ def spectrum(X: Any, *, n_components: int | None = None, center: bool = True, ra
         eigenvalues, components = _decompose(rows, mean, center)
         total = float(np.maximum(eigenvalues, 0.0).sum())
     else:
-        eigenvalues, components = _leading(rows.shifted(mean), n_kept, random_state)
+        eigenvalues, components = _leading(rows.shifted(mean), min(n_kept, smaller - 1), random_state)
         total = max(float(np.sum(rows.mean_square()) - mean @ mean), 0.0)
     varying = eigenvalues > ROUNDING * max(float(np.max(eigenvalues, initial=0.0)), np.finfo(float).tiny)
     is_complete = smaller <= EXACT_SIZE and int(varying.sum()) <= n_kept

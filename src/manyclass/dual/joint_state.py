@@ -12,7 +12,7 @@ class JointState(DualState):
     """Of joint losses: the dual variables of a row are e_y − p for a probability vector p, and p is what is kept.
 
     With an intercept the constraint is that the mean of p is the mean of e_y; a feasible point is found by moving all
-    p towards one q that mends the mean, as in `Problem.duality_gap`.
+    p towards one q that mends the mean, as in `model.duality.duality_gap`.
     """
 
     def _prepare(self, start: np.ndarray | None) -> None:

@@ -32,12 +32,13 @@ class DualProblem:
     """Rows, targets and shares as the dual of F(W, b) = (1/S) Σ_i s_i φ(Wᵀx_i + b, y_i) + (alpha/2) ‖W‖² needs them.
 
     With an intercept everything is written in the centred rows x_i − c, c being the mean of most, so that an offset of
-    the columns changes neither the steps nor their number. It is done inside the scores (see `row_kernels`); dense rows
-    are copied once if they are not held row by row, or lie so far from the origin that `Problem` has shifted them.
+    the columns changes neither the steps nor their number. It is done inside the scores (see `kernels.beside_product`);
+    dense rows are copied once if they are not held row by row, or lie so far from the origin that `Problem` has shifted
+    them.
 
     The problem has alpha > 0, without which no dual point bounds F, and a loss of ``DUAL_LOSSES``. `row_length` is how
-    many numbers are stored of a row, `share` is r_i = s_i/S, and `origin` is ȳ of responses where there is an
-    intercept, else 0.
+    many numbers are stored of a row, `share` is r_i = s_i/S, `n_worth` as many rows of equal weight as these are worth,
+    and `origin` is ȳ of responses where there is an intercept, else 0.
     """
 
     def __init__(self, problem: Problem):
@@ -50,6 +51,7 @@ class DualProblem:
         self.row_length = sample.data.size / max(len(sample.indptr) - 1, 1)
         weight = np.ones(self.n_rows) if problem.weight is None else np.asarray(problem.weight, dtype=np.float64)
         self.share = weight / weight.sum()
+        self.n_worth = 1.0 / float(self.share @ self.share)
         self.origin = np.zeros(k)
         codes, Y = np.empty(0, np.int64), np.empty((0, k))
         if isinstance(problem.targets, ClassTargets) and k > 1:

@@ -38,14 +38,14 @@ def homotopy_path(problem: DualProblem, homotopy: str | bool | int) -> list[floa
     §3.2); an integer P ≥ 2 is P points in geometric progression from the larger of ν and ‖x‖²/n, the mean of ‖x_i‖²/n
     (of centred rows if there is an intercept). The latter makes the first phase cheap whatever the scale of X: in
     directions that X does not see, an epoch removes a share 1/(1 + q) of the error, and q_i = ‖x_i‖²/(ν·n) is about 1
-    there. If the first point would not be above alpha, the path is alpha alone.
+    there. n is what the weights are worth. If the first point would not be above alpha, the path is alpha alone.
     """
     alpha = problem.alpha
     if homotopy is False or homotopy == "auto":
         return [alpha]
     first = 0.25 * alpha**0.5
     if homotopy is not True:
-        first = max(first, problem.mean_square_norm / problem.n_rows)
+        first = max(first, problem.mean_square_norm / problem.n_worth)
     if first <= alpha:
         return [alpha]
     return [*np.geomspace(first, alpha, 2 if homotopy is True else int(homotopy))[:-1].tolist(), alpha]
@@ -53,7 +53,7 @@ def homotopy_path(problem: DualProblem, homotopy: str | bool | int) -> list[floa
 
 def is_hard(problem: DualProblem) -> bool:
     """Whether q = ‖x‖²/(alpha·n), the mean over centred rows, is large: an epoch removes 1/(1 + q) of some errors."""
-    return problem.mean_square_norm * problem.curvature > HARD * problem.alpha * problem.n_rows
+    return problem.mean_square_norm * problem.curvature > HARD * problem.alpha * problem.n_worth
 
 
 def squared_units(problem: DualProblem) -> np.ndarray:
@@ -92,7 +92,7 @@ class ProximalPoints:
 
     def __init__(self, state: DualState, enough: float, center: tuple[np.ndarray, np.ndarray] | None = None):
         self.enough, self.square = enough, squared_units(state.problem)
-        self.easy = max(int(np.count_nonzero(self.square)), 1) / state.problem.n_rows * state.problem.curvature
+        self.easy = max(int(np.count_nonzero(self.square)), 1) / state.problem.n_worth * state.problem.curvature
         self.level, self.n_points, self.n_epochs = 0, 0, 0
         self.cost: dict[int, float] = {}
         self.W: np.ndarray = state.coef() if center is None else center[0]

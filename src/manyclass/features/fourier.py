@@ -6,6 +6,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 
 from manyclass.data import GeneratedRows, Rows
+from manyclass.data.columns import variance
 from manyclass.data.generated import InUnits
 from manyclass.data.rows import Array, to_numpy
 from manyclass.features.base import BANDWIDTH, FeatureGenerator
@@ -103,7 +104,7 @@ class RandomFourierFeatures(FeatureGenerator):
         self._unit = np.ones((1, 1))
         if self.standardize:
             xp = rows.xp
-            spread = xp.sqrt(xp.clip(rows.mean_square(weight) - rows.mean(weight) ** 2, min=0.0))
+            spread = xp.sqrt(variance(rows, weight))
             spread = xp.where(spread > 0, spread, xp.ones_like(spread))
             self._unit, rows = to_numpy(spread)[:, None], GeneratedRows(rows, InUnits(spread))
         self.bandwidth_ = self._bandwidth(rows, weight, rng)
@@ -126,8 +127,11 @@ class RandomFourierFeatures(FeatureGenerator):
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:
         root = self.metric_root_
         n_directions = self.n_features_in_ if root is None else root.shape[1]
-        frequencies = rng.standard_normal((n_directions, n_components)) * np.sqrt(2.0 / self.bandwidth_)
-        frequencies = (frequencies if root is None else root @ frequencies) / self._unit
+        frequencies = rng.standard_normal((n_directions, n_components))
+        frequencies *= np.sqrt(2.0 / self.bandwidth_)
+        frequencies = frequencies if root is None else root @ frequencies
+        if self.standardize:
+            frequencies /= self._unit
         phases = rng.uniform(0.0, 2.0 * np.pi, n_components)
         self._set_drawn(n_components, dtype, random_weights_=frequencies, random_offset_=phases)
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from manyclass.curvature.sampling import weighted_sample
 from manyclass.data import DenseRows, GeneratedRows, MatrixTargets, Moments, Rows
+from manyclass.data.columns import variance
 from manyclass.data.factor import eigh_in_place, varying
 from manyclass.data.penalty import RidgeSpectrum, random_sums
 from manyclass.data.pieces import copied, cosine, elementwise
@@ -65,7 +66,7 @@ def metric_root(rows: Rows, y: Any, weight: Array | None, rng: np.random.Generat
     part = rows.take(index)
     weights = None if mass is None else part.asarray(mass)
     median = median_squared_distance(part, weights)
-    moving = to_numpy(part.mean_square(weights) - part.mean(weights) ** 2) > 0.0
+    moving = to_numpy(variance(part, weights)) > 0.0
     V = rng.standard_normal((rows.n_features, n_waves)) * (moving[:, None] * np.sqrt(2.0 / median))
     phases = rng.uniform(0.0, 2.0 * np.pi, n_waves)
     Y = response_columns(y, index)

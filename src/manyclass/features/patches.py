@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyclass.data import Rows
 from manyclass.data.pieces import in_pieces
-from manyclass.data.rows import Array, present_rows, to_numpy
+from manyclass.data.rows import Array, present_rows, slices, to_numpy
 from manyclass.features.base import FeatureGenerator
 
 CONTRAST = 1e-2
@@ -130,12 +130,15 @@ class ImagePatches(FeatureGenerator):
         self._grid = (min(self.pool, height - self._patch[0] + 1), min(self.pool, width - self._patch[1] + 1))
         present = present_rows(rows.n_rows, weight)
         chosen = np.sort(rng.choice(present, min(len(present), self.n_patches), replace=False))
-        patches = self._windows(to_numpy(rows.take(chosen).dense()))
         per_image = -(-self.n_patches // len(chosen))
-        at_row = rng.integers(0, patches.shape[1], (len(chosen), per_image))
-        at_column = rng.integers(0, patches.shape[2], (len(chosen), per_image))
-        sample = patches[np.arange(len(chosen))[:, None], at_row, at_column].reshape(len(chosen) * per_image, -1)
-        sample = sample[: self.n_patches].astype(np.float64)
+        ends = (size - patch + 1 for size, patch in zip(self._shape, self._patch, strict=False))
+        at_row, at_column = (rng.integers(0, end, (len(chosen), per_image)) for end in ends)
+        found = []
+        for some in slices(len(chosen), rows.rows_per_block(1)):
+            patches = self._windows(to_numpy(rows.take(chosen[some]).dense()))
+            drawn = patches[np.arange(len(patches))[:, None], at_row[some], at_column[some]]
+            found.append(drawn.reshape(len(patches) * per_image, -1))
+        sample = np.concatenate(found)[: self.n_patches].astype(np.float64)
         variance = sample.var(axis=1)
         mean_variance = float(variance.mean()) or 1.0
         self._contrast = CONTRAST * mean_variance if self.contrast is True else mean_variance
@@ -279,6 +282,8 @@ class ImagePatches(FeatureGenerator):
 
     def _windows(self, images: np.ndarray) -> np.ndarray:
         """All patches, of shape (n_images, rows, columns, patch_height, patch_width, channels), a view."""
+        # Products of patches away from 0 would lose the digits that their means take.
+        images = images - images.mean(axis=1, keepdims=True, dtype=np.float64).astype(images.dtype)
         stack = images.reshape(len(images), *self._shape)
         windows = np.lib.stride_tricks.sliding_window_view(stack, self._patch, axis=(1, 2))
         return np.moveaxis(windows, 3, 5)

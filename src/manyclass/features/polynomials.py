@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyclass.data import Rows
+from manyclass.data.columns import variance
 from manyclass.data.pieces import copied
 from manyclass.data.rows import Array, to_numpy
 from manyclass.features.base import FeatureGenerator
@@ -72,9 +73,8 @@ class RandomPolynomials(FeatureGenerator):
     random_state: Any = None
 
     def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
-        mean, square = to_numpy(rows.mean(weight)), to_numpy(rows.mean_square(weight))
-        self._mean = mean
-        spread = float(np.sum(np.maximum(square - mean**2, 0.0)))
+        self._mean = to_numpy(rows.mean(weight))
+        spread = float(rows.xp.sum(variance(rows, weight)))
         self.gamma_ = 1.0 / (spread or 1.0) if isinstance(self.gamma, str) else float(self.gamma)
 
     def _draw(self, n_components: int, dtype: Any, rng: np.random.Generator) -> None:

@@ -118,11 +118,15 @@ class TableEncoder(TransformerMixin, Parametrised):
         -------
         self
         """
-        self.fit_transform(X, y, sample_weight)
+        self._fitted(X, sample_weight)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """`fit`, and `transform` of the same rows."""
+        return self._given(self._fitted(X, sample_weight))
+
+    def _fitted(self, X: Any, sample_weight: Any) -> Any:
+        """The table that it has been fitted to."""
         self._validate_params()
         table = _as_table(X)
         if 0 in table.shape:
@@ -141,7 +145,7 @@ class TableEncoder(TransformerMixin, Parametrised):
             counted = np.flatnonzero(weight)
             some = table if len(counted) == len(table) else table.take(counted)
         self._learn(some, weight[counted], int(np.count_nonzero(weight)))
-        return self._given(table)
+        return table
 
     def _learn(self, some: Any, weight: np.ndarray, n_rows: int) -> None:
         """From some of so many rows, whose weights are above 0."""

@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from manyclass.data import Rows
 from manyclass.data.pieces import copied, elementwise
 from manyclass.data.rows import Array, present_rows, to_numpy
-from manyclass.features.base import FeatureGenerator
+from manyclass.features.base import FeatureGenerator, affordable_rows
 
 
 def _logistic(Z: Array, out: dict[str, Array], xp: Any) -> Array:
@@ -83,8 +83,9 @@ class RandomUnits(FeatureGenerator):
     def _learn(self, rows: Rows, y: Any, weight: Array | None, rng: np.random.Generator) -> None:
         self.bandwidth_ = self._bandwidth(rows, weight, rng)
         present = present_rows(rows.n_rows, weight)
-        if len(present) > CENTERS:
-            present = rng.choice(present, CENTERS, replace=False)
+        n_centers = affordable_rows(rows, CENTERS)
+        if len(present) > n_centers:
+            present = rng.choice(present, n_centers, replace=False)
         # Equal rows count once, so that a repeated row and a weight draw the same units.
         self._centers = np.unique(to_numpy(rows.take(present).dense()), axis=0)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from manyclass.curvature.class_bounds import class_bound
+from manyclass.curvature.class_bounds import class_bound, products_along
 from manyclass.data.rows import Array, slices, to_numpy
 from manyclass.model import Problem
 
@@ -259,9 +259,4 @@ def _columns(blocks: list[list[Array]], xp: Any) -> Iterator[list[Array]]:
 
 
 def _by_identity(pieces: Iterable[list[Array]], n_moves: int, xp: Any) -> list[list[Array]]:
-    total: list[list[Any]] = [[0.0] * (i + 1) for i in range(n_moves)]
-    for _, *moves in pieces:
-        for i, one in enumerate(moves):
-            for j in range(i + 1):
-                total[i][j] = total[i][j] + xp.sum(one * moves[j], axis=0)
-    return total
+    return products_along(pieces, n_moves, xp, lambda Z: 1.0)
