@@ -53,11 +53,11 @@ def penalty_left_out(problem: Problem, usual: float) -> float:
     a smooth loss may explain more. Losses of real responses need no such fits. For φ(r) beside the squared one, rows
     weigh φ'(r)/r in least squares, by their residuals r when left out, h is the mean weight, and errors are sums of φ.
     """
-    problem.on_block()
-    sample = Sample.of(problem)
-    if not sample.curvature > 0:
-        return usual
     try:
+        problem.on_block()
+        sample = Sample.of(problem)
+        if not sample.curvature > 0:
+            return usual
         problem.on_block(Shape.of(sample.part).seconds_of_rotation)
     except OutOfTime:  # what is left is for the fit
         return usual
