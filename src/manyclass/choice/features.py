@@ -22,7 +22,7 @@ from manyclass.model.losses import ZeroOneLoss
 SAMPLED_ROWS = 768
 """Rows of the sample: two decompositions take a few tenths of a second."""
 SAMPLED_FEATURES, FEWEST_FEATURES, MOST_DRAWN = 2048, 512, 5e7
-"""Features that are generated for the sample: at most and at least, and random numbers that they may take."""
+"""Features that are generated for the sample: at most and at least, and random numbers, of a second about."""
 SMALLEST_SHARE = 1 / 16
 """If memory is short, rows and features are cut down to this share at most."""
 CLEARLY = 0.98
@@ -123,6 +123,7 @@ def errors_of_representations(
     if unit is not None:
         kinds[IN_UNITS] = in_units(sample, unit)
     for name, generator in generators.items():
+        problem.on_block(n_features * sample.n_features / MOST_DRAWN)
         generator.n_components = n_features  # to draw more of them takes long if columns are many
         generator.fit(sample, guide, sample_weight=None if weight is None else to_numpy(weight))
         kinds[name] = GeneratedRows(sample, generator)
