@@ -358,11 +358,14 @@ def test_a_link_is_clearly_better_than_least_squares_on_more_rows(error, clearly
     assert rival._errs_less("other") is (error < 0.25)
 
 
-def test_a_tenth_of_the_rows_may_be_in_other_units(rng):
-    """Penalties in the units of these would leave the others without a model."""
-    y = rng.integers(0, 5, 600)
-    X = 1.5 * rng.standard_normal((5, 12))[y] + rng.standard_normal((600, 12))
-    X[rng.random(600) < 0.1] *= 1e4
-    model = StagewiseClassifier(n_components=512, random_state=0).fit(X, y)
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_a_tenth_of_the_rows_may_be_in_other_units(n_classes):
+    """Penalties in the units of these, or by log losses of these, would leave the others without a model."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, n_classes, 1000)
+    X = 1.5 * rng.standard_normal((n_classes, 12))[y] + rng.standard_normal((1000, 12))
+    X[rng.random(1000) < 0.1] *= 1e4
+    model = StagewiseClassifier(n_components=512, random_state=0).fit(X[:600], y[:600])
     assert model.choice_["features"] == LINKED
-    assert model.choice_["errors"][LINKED] < 0.1
+    assert model.choice_["errors"][LINKED] < 0.15
+    assert model.score(X[600:], y[600:]) > 0.92

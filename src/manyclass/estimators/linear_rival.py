@@ -104,6 +104,8 @@ class LinearRival:
     def _penalty(self) -> float:
         """The best penalty of at most `MOST_ROWS` rows, by cross-validation.
 
+        By log loss, unless it errs clearly more there than in the first comparison: a few rows far from all others may
+        have log losses beside which those of the others do not count.
         For more rows it falls with the root of their weight (see `ProductEquations.best_alpha`).
         """
         part, y = self._sample(MOST_ROWS)
@@ -116,6 +118,8 @@ class LinearRival:
             alpha = float(self._fit(self._search(part), part, y, FOR_PENALTY).alpha_)
         elif y.ndim == 2 and model.coefs_paths_ is not None:
             alpha = _penalty_of_labels(model, part, y, splits)
+        elif y.ndim == 1 and self._errs_more_than_before(alpha, part, y, splits[0]):
+            alpha = float(self._fit(search.set_params(scoring=self._scoring), part, y, FOR_PENALTY).alpha_)
         if not alpha > 0:
             raise OutOfTime
         return alpha * math.sqrt(part.total_weight / self.task.problem.total_weight)
@@ -127,17 +131,29 @@ class LinearRival:
         part, y = self._sample(n_rows)
         if (y.ndim == 1 and np.ptp(y) == 0) or not float(part.xp.sum(part.feature_variance)) > 0:
             return math.nan
-        scoring: Any = "accuracy"
-        if self._has_columns:
-            scoring = make_scorer(_square, response_method="predict_proba", greater_is_better=False)
         try:
-            model = self._fit(self._search(part, scoring), part, y)
+            model = self._fit(self._search(part, self._scoring), part, y)
         except TooFewRowsError:
             return math.nan
         if model.status_ is Status.MAX_TIME:  # an unfinished search says nothing
             return math.nan
         score, self._first_alpha = float(model.best_score_), float(model.alpha_)
         return -score / _variance(y) if self._has_columns else 1.0 - score
+
+    @property
+    def _scoring(self) -> Any:
+        if self._has_columns:
+            return make_scorer(_square, response_method="predict_proba", greater_is_better=False)
+        return "accuracy"
+
+    def _errs_more_than_before(
+        self, alpha: float, part: Problem, y: np.ndarray, split: tuple[np.ndarray, np.ndarray]
+    ) -> bool:
+        fitted, judging = split
+        model = GLMClassifier(alpha, fit_intercept=part.fit_intercept, tol=COARSE)
+        own = self._error_on(self._fit(model, part.taken(fitted), y[fitted]), part.taken(judging), y[judging])
+        before = self.owner.choice_["errors"][LINKED]
+        return bool(own > NEAR * before + 2.0 * math.sqrt((own + before) / len(judging)))
 
     def _search(self, part: Problem, scoring: Any = None) -> _Penalties:
         variances = part.feature_variance
