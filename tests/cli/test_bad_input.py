@@ -74,7 +74,11 @@ FIT = [
     ("two.csv --memory-limit 1GB", 1, "two.csv: --holdout 0.2 leaves rows of '"),
     ("two.csv --labels absent.txt", 1, "there is no file absent.txt: check the path"),
     ("two.csv --labels absent.txt --memory-limit 1GB", 1, "there is no file absent.txt: check the path"),
-    ("iris.csv --n-features 3", 1, "it has 4 feature columns and 3 are expected: use a file with as many"),
+    (
+        "iris.csv --n-features 3",
+        1,
+        "it has 5 columns where 3 features, with or without labels after them, are expected",
+    ),
     ("real.csv", 1, "column 'b' holds real numbers such as 0.5"),
     ("ragged.csv", 1, "line 152 has 2 cells where the first line has 5"),
     ("cut.csv.gz", 1, "ends too early"),

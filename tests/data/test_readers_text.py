@@ -188,7 +188,7 @@ class TestFeaturesOfAModel:
     def test_by_number(self, write):
         assert read(write("1,2\n3,4\n"), features=2).y is None
         assert read(write("1,2,0\n3,4,1\n"), features=2).y.tolist() == [0, 1]
-        with pytest.raises(DataFileError, match="3 feature columns and 2 are expected"):
+        with pytest.raises(DataFileError, match="4 columns where 2 features"):
             read(write("1,2,3,0\n"), features=2)
 
     @pytest.mark.parametrize("text", ["2019,2020\n1,2\n", "2020,2019\n2,1\n", "2020,7,2019\n2,0,1\n"])

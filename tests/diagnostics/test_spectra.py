@@ -165,3 +165,19 @@ def test_errors_say_what_to_do():
 
 def test_is_public():
     assert manyclass.diagnostics.response_correlation is response_correlation
+
+
+@pytest.mark.parametrize(("dtype", "offset"), [(np.float32, 10.0), (np.float32, 1e4), (np.float64, 1e10)])
+def test_few_rows_away_from_the_origin_have_no_false_direction(dtype, offset):
+    """Which would be what rounding leaves of their mean."""
+    X = np.random.default_rng(0).standard_normal((20, 50))
+    near, far = (spectrum(given) for given in (X, (X + offset).astype(dtype)))
+    assert far.n_components == near.n_components == 19
+    assert far.condition_number() == pytest.approx(near.condition_number(), rel=1e-2)
+
+
+def test_the_variance_of_wide_rows_away_from_the_origin_is_theirs(monkeypatch):
+    monkeypatch.setattr(spectra, "EXACT_SIZE", 10)
+    X = np.random.default_rng(0).standard_normal((300, 40))
+    near, far = (spectrum(given, n_components=5) for given in (X, (X + 1e4).astype(np.float32)))
+    assert far.total_variance == pytest.approx(near.total_variance, rel=1e-2)

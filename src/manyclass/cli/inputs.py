@@ -68,6 +68,11 @@ def load(
     in_memory = memory_limit is None and not stays
     given["kinds"] = ({} if may_be_table else None) if schema is None else schema.kinds
     dataset = read(path, **given) if in_memory else opened(path, None, memory_limit, keep=stays, **given)
+    is_one_label = dataset.y is not None and dataset.y.ndim == 2 and dataset.y.shape[1] == 1
+    if is_one_label and not (schema is not None and schema.multilabel):  # which is two classes
+        assert dataset.y is not None
+        (name,) = dataset.label_names or (None,)
+        dataset = replace(dataset, y=dataset.y[:, 0].astype(np.int64), target_name=name, label_names=None)
     if labels_needed:
         check_labels(path, dataset, options.target)
         if schema is None and isinstance(given["labels"], str | Path) and not options.labels_are_named:

@@ -248,15 +248,21 @@ def _model(path: Path, content: Any) -> Model:
         if content["manyclass_model"] != _VERSION:
             raise CommandError(f"{path} was written by a newer manyclass: pip install --upgrade manyclass")
         return _checked(Model(content["estimator"], Schema(**content["schema"])))
+    content = getattr(content, "best_estimator_", content)
     if hasattr(content, "predict") and hasattr(content, "n_features_in_") and hasattr(content, "classes_"):
-        names = getattr(content, "feature_names_in_", None)
+        first = content[0] if hasattr(content, "steps") else content
+        names, classes = getattr(content, "feature_names_in_", None), np.asarray(content.classes_)
+        kinds = getattr(first, "kinds", None)  # of an encoder, which is given tables
+        if kinds is None:
+            vars(first).pop("feature_names_in_", None)  # columns are found by name here, and given without
         schema = Schema(
             n_features=content.n_features_in_,
-            classes=np.asarray(content.classes_),
+            classes=classes.astype(str) if classes.dtype == object else classes,
             feature_names=None if names is None else tuple(map(str, names)),
-            multilabel=np.ndim(content.predict(np.zeros((1, content.n_features_in_)))) == 2,
+            kinds=kinds,
         )
-        return _checked(Model(content, schema))
+        several = np.ndim(content.predict(schema.blank())) == 2
+        return _checked(Model(content, dataclasses.replace(schema, multilabel=several)))
     raise CommandError(f"{path} holds no fitted model: give a file written by 'manyclass fit'")
 
 

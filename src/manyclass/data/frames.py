@@ -80,11 +80,8 @@ def as_table(X: Any) -> pa.Table:
         raise TypeError("Sparse data was passed, whose columns are numbers already: they need no encoding as a table.")
     if isinstance(X, pa.RecordBatch):
         X = pa.Table.from_batches([X])
-    if isinstance(X, pa.Table):  # few functions of pyarrow take views of text
-        views = [place for place, kind in enumerate(X.schema.types) if pa.types.is_string_view(kind)]
-        for place in views:
-            X = X.set_column(place, X.field(place).name, X[place].cast(pa.large_string()))
-        return X
+    if isinstance(X, pa.Table):
+        return kinds.without_views(X)
     if hasattr(X, "collect"):
         raise ValueError("X is a lazy frame, which holds no rows yet: give X.collect().")
     is_column = len(getattr(X, "shape", (0, 0))) < 2

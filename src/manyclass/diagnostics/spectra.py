@@ -179,8 +179,10 @@ def spectrum(X: Any, *, n_components: int | None = None, center: bool = True, ra
         eigenvalues, components = _decompose(rows, mean, center)
         total = float(np.maximum(eigenvalues, 0.0).sum())
     else:
-        eigenvalues, components = _leading(rows.shifted(mean), min(n_kept, smaller - 1), random_state)
-        total = max(float(np.sum(rows.mean_square()) - mean @ mean), 0.0)
+        centred = rows.shifted(mean)
+        eigenvalues, components = _leading(centred, min(n_kept, smaller - 1), random_state)
+        squares = centred.mean_square() if rows.can_be_centred else rows.mean_square() - mean**2
+        total = max(float(np.sum(squares)), 0.0)
     varying = eigenvalues > ROUNDING * max(float(np.max(eigenvalues, initial=0.0)), np.finfo(float).tiny)
     is_complete = smaller <= EXACT_SIZE and int(varying.sum()) <= n_kept
     eigenvalues, components = eigenvalues[varying][:n_kept], components[varying][:n_kept]
@@ -237,7 +239,11 @@ def _decompose(rows: Rows, mean: np.ndarray, center: bool) -> tuple[np.ndarray, 
         values, vectors = eigh_in_place(moments.covariance if center else moments.second_moment)
         return values[::-1], vectors.T[::-1]
     centred = rows.shifted(mean)
-    values, vectors = eigh_in_place(centred.outer() / rows.n_rows)
+    gram = centred.outer() / rows.n_rows
+    if center:  # without what rounding has left of the mean
+        gram -= gram.mean(axis=0)
+        gram -= gram.mean(axis=1)[:, None]
+    values, vectors = eigh_in_place(gram)
     values, vectors = values[::-1], vectors[:, ::-1]
     scale = np.sqrt(np.maximum(values, np.finfo(float).tiny) * rows.n_rows)
     return values, (centred.rmatmat(np.ascontiguousarray(vectors)) / scale).T

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from manyclass.data.readers.dataset import Dataset, NoRowsError, Request
+from manyclass.data.readers.kinds import without_views
 from manyclass.data.readers.source import Source
 from manyclass.data.readers.tables import Layout, array_without_copy, label_column, labels_of
 from manyclass.data.stores import Pieces, Repeated, Store, Whole
@@ -71,7 +72,7 @@ def stored_table(table: Any, request: Request, files: Sequence[Any] = ()) -> Dat
     if features.kinds is None:
         store: Store = Pieces([_piece(batch, features) for batch in table.to_batches() if len(batch)], files)
     else:
-        store = Whole(table.select(features.needed), features.kinds)
+        store = Whole(without_views(table.select(features.needed)), features.kinds)
     return dataclasses.replace(layout.labels(table.select), X=store)
 
 

@@ -60,7 +60,8 @@ def choose_columns(
                 )
     if request.n_features is not None and len(features) != request.n_features:
         raise DataFileError(
-            f"it has {len(features)} feature columns and {request.n_features} are expected: use a file with as many"
+            f"it has {len(remaining)} columns where {request.n_features} features, with or without labels after them, "
+            "are expected: use a file with as many"
         )
     if not features:
         raise DataFileError("it has no feature columns beside the target: check how its columns are separated")

@@ -228,7 +228,7 @@ def as_labels(values: ArrayLike) -> NDArray[Any]:
     if labels.dtype.kind == "f":
         if np.isnan(labels).any():
             raise DataFileError("its labels hold NaN: fill them in or remove their rows")
-        is_whole = bool(((np.abs(labels) <= _LARGEST_INTEGER) & (np.rint(labels) == labels)).all())
+        is_whole = bool(((np.abs(labels.astype(np.float64)) <= _LARGEST_INTEGER) & (np.rint(labels) == labels)).all())
     if is_whole and not (labels.dtype.kind == "u" and labels.max(initial=0) > np.iinfo(np.int64).max):
         return labels.astype(np.int64)
     return labels.astype(labels.dtype.newbyteorder("="), copy=False)
@@ -280,6 +280,9 @@ def as_indicator(values: NDArray[Any], names: Sequence[str] | None, start: int =
 
 
 def reads_as_number(text: str) -> bool:
+    """Whether Arrow reads it as one, too: Python alone takes 1_2 and the digits of other scripts."""
+    if "_" in text or not text.isascii():
+        return False
     try:
         float(text)
     except ValueError:

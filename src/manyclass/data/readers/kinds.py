@@ -55,6 +55,22 @@ def kinds_of(schema: pa.Schema) -> dict[str, str]:
     return found
 
 
+def without_views(table: pa.Table) -> pa.Table:
+    """Texts and categories in the layout that all functions of pyarrow take: few take views of text."""
+    for place, field in enumerate(table.schema):
+        if not pa.types.is_string_view(plain(field.type)):
+            continue
+        column = table[place]
+        if pa.types.is_dictionary(field.type):  # which pyarrow does not cast
+            text = pa.large_string()
+            some = [pa.DictionaryArray.from_arrays(one.indices, one.dictionary.cast(text)) for one in column.chunks]
+            column = pa.chunked_array(some, pa.dictionary(field.type.index_type, text))
+        else:
+            column = column.cast(pa.large_string())
+        table = table.set_column(place, field.name, column)
+    return table
+
+
 def blank_table(kinds: Mapping[str, str], n_rows: int) -> pa.Table:
     """Rows of empty cells."""
     types = {NUMBER: pa.float64(), TIME: pa.timestamp("us"), TEXT: pa.string()}

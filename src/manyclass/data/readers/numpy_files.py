@@ -75,7 +75,9 @@ def _arrays(source: Source, left: Sequence[str] = ()) -> Any:
             raise DataFileError("it holds Python objects, which are never loaded: save plain numeric arrays") from error
         raise
     if not arrays:
-        raise DataFileError("it is a zip archive without NumPy arrays: unpack it, or save X and y by numpy.savez")
+        raise DataFileError(
+            "it is a zip archive without NumPy arrays: unpack it, save X and y by numpy.savez, or a spreadsheet as CSV"
+        )
     return arrays
 
 

@@ -38,6 +38,7 @@ from manyclass.data.readers.kinds import (
     of_kinds,
     plain,
     texts_of_times,
+    without_views,
 )
 
 # Columns are written into the rows of X so many rows at a time, which the cache holds until they are whole.
@@ -119,10 +120,13 @@ class Layout:
         dtype = self.dtype or np.result_type(*(_stored_as(schema.field(name).type) for name in names))
         return dataclasses.replace(alone, kinds=None, dtype=dtype)
 
+    def columns(self, chosen: Iterable[int]) -> list[str]:
+        """The columns of the table that hold these entries."""
+        return list(dict.fromkeys(self.entries[j][0] for j in chosen))
+
     @property
     def _feature_columns(self) -> list[str]:
-        """The columns of the table that hold features."""
-        return list(dict.fromkeys(self.entries[j][0] for j in self.features))
+        return self.columns(self.features)
 
     @property
     def _may_be_table(self) -> bool:
@@ -130,14 +134,14 @@ class Layout:
 
     def labels(self, read: Callable[[list[str]], pa.Table]) -> Dataset:
         """A dataset without features; `read` gives some columns of all rows."""
-        names = list(dict.fromkeys(self.entries[j][0] for j in self.targets))
+        names = self.columns(self.targets)
         table = read(names) if names else None
         return self.dataset(table, X=np.empty((0 if table is None else len(table), 0)))
 
     @property
     def needed(self) -> list[str]:
         """The columns of the table that are to be read."""
-        return list(dict.fromkeys(self.entries[j][0] for j in [*self.features, *self.targets]))
+        return self.columns([*self.features, *self.targets])
 
     @property
     def label_column(self) -> str | None:
@@ -176,7 +180,8 @@ class Layout:
     def _features(self, table: pa.Table) -> Any:
         """A matrix, or a table where that is asked for and there is more in it than numbers."""
         if self._may_be_table:
-            some = table.select(self._feature_columns)
+            some = without_views(table.select(self._feature_columns))
+            kinds_of(some.schema)  # which names a column that cannot be used
             for column in some.columns:
                 if pa.types.is_dictionary(column.type):
                     column.validate(full=True)  # as categories of a damaged file may have numbers that are none's
@@ -185,7 +190,7 @@ class Layout:
         return self._matrix(table, self.features, self.dtype)
 
     def _matrix(self, table: pa.Table, chosen: list[int], dtype: Any) -> NDArray[Any]:
-        names = list(dict.fromkeys(self.entries[j][0] for j in chosen))
+        names = self.columns(chosen)
         refuse_text(table.schema, names)
         if dtype is None:
             chunks = (chunk for name in names for chunk in table[name].chunks)
@@ -235,7 +240,7 @@ def _joined(table: pa.Table, widths: dict[str, int], n_entries: int, dtype: Any)
 
 def array_without_copy(batch: pa.RecordBatch, layout: Layout) -> NDArray[Any] | None:
     """The features of a batch where they are one column of lists without nulls, in the memory of that."""
-    names = list(dict.fromkeys(layout.entries[j][0] for j in layout.features))
+    names = layout.columns(layout.features)
     if len(names) != 1 or [layout.entries[j] for j in layout.features] != _entries(names, layout.widths):
         return None
     column = batch.column(names[0])

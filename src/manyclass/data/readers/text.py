@@ -60,8 +60,11 @@ _NUMBERS = (
 """What numbers look like that are written otherwise: a pattern, its name, how to save them, and what pandas needs."""
 
 
+_JSON = re.compile(rb'\s*(?:\{\s*"|\[\s*[\[{])')
+
+
 def sniff(head: bytes) -> bool:
-    return b"\x00" not in head
+    return b"\x00" not in head and not _JSON.match(head)
 
 
 def read(source: Source, request: Request) -> Dataset:
