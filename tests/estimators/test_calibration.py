@@ -268,3 +268,12 @@ def test_the_only_weighted_row_of_a_class_is_not_kept_aside(monkeypatch):
         model = SDCAClassifier("hinge", calibrate="sigmoid", max_time=10, random_state=0)
         model.fit(X[order], y[order], weight[order])
         assert model.dual_coef_[place].any()
+
+
+@pytest.mark.parametrize("calibrate", ["temperature", "sigmoid"])
+def test_one_row_in_other_units_does_not_choose_the_link(calibrate, rng):
+    y = rng.integers(0, 3, 400)
+    X = 1.5 * rng.standard_normal((3, 8))[y] + rng.standard_normal((400, 8))
+    X[0] *= 1e8
+    model = SDCAClassifier("squared_hinge", calibrate=calibrate).fit(X, y)
+    assert log_loss(y[1:], model.predict_proba(X[1:])) < 0.2

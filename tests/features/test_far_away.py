@@ -87,3 +87,17 @@ def test_a_constant_column_matters_to_no_metric():
     X[:, 1] = 3.3
     learned = RandomFourierFeatures(50, metric="learned", random_state=0).fit(X, X[:, 0] > 0, sample_weight=weight)
     assert not learned.metric_root_[1].any()
+
+
+@pytest.mark.parametrize("times", [1e6, 1e9, 1e12])
+def test_one_row_far_from_all_others_does_not_choose_the_bandwidth(times):
+    X = np.random.default_rng(0).standard_normal((200, 6))
+    alone = median_squared_distance(X[1:])
+    X[0] *= times
+    assert median_squared_distance(X) == pytest.approx(alone, rel=0.05)
+
+
+def test_most_rows_may_be_empty():
+    X = np.zeros((100, 4))
+    X[:20] = np.random.default_rng(0).standard_normal((20, 4))
+    assert 0.5 < median_squared_distance(X) < 10

@@ -167,3 +167,11 @@ def test_copies_of_some_rows_among_equal_rows_of_others_do_not_depend_on_the_ord
 def test_a_share_that_leaves_no_row_to_fit_is_refused_by_its_name(rng):
     with pytest.raises(ValueError, match=r"validation_fraction=0\.99 of 20 rows leaves none to fit"):
         hold_out(as_rows(rng.standard_normal((20, 2))), None, None, 0.99, rng)
+
+
+def test_of_classes_of_one_row_some_are_held_out_and_none_of_their_rows():
+    codes = np.r_[np.arange(900) % 3, 3 + np.arange(60)]
+    found = hold_out(as_rows(np.zeros((960, 1))), codes, None, 0.2, np.random.default_rng(0))
+    assert len(found.index) > 150 and codes[found.index].max() < 3
+    every = hold_out(as_rows(np.zeros((40, 1))), np.arange(40), None, 0.2, np.random.default_rng(0))
+    assert len(every.index) == 8

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import manyclass
 from manyclass import CalibratedLeastSquaresClassifier, ClassMoments, GLMClassifier, Moments, SDCAClassifier
-from manyclass.features import RandomPolynomials
+from manyclass.features import RandomFourierFeatures, RandomPolynomials
 from tests.properties.registry import MODELS, make
 
 
@@ -97,3 +97,32 @@ def test_sparse_responses_are_those_of_their_array(rng):
     X, Y = rng.standard_normal((30, 2)), (rng.random((30, 3)) > 0.7).astype(float)
     dense, sparse = (Moments.zeros(2, 3).partial_fit(X, given).solve(0.1)[0] for given in (Y, sp.csr_array(Y)))
     np.testing.assert_array_equal(dense, sparse)
+
+
+def test_they_do_not_doubt_a_calibration(rng):
+    """Whether a steep link gains is the question of the rows that count."""
+    X = rng.standard_normal((300, 5))
+    y, weight = (X[:, 0] + rng.standard_normal(300) > 0).astype(int), np.r_[np.ones(300), 0.0]
+    model = SDCAClassifier("hinge", alpha=1e4, calibrate="sigmoid")
+    alone = model.fit(X, y).predict_proba(X)
+    beside = model.fit(np.r_[X, X[:1]], np.r_[y, y[:1]], weight).predict_proba(X)
+    np.testing.assert_allclose(beside, alone, atol=1e-6)
+
+
+def test_they_are_no_copies_of_others(rng):
+    X, y = rng.standard_normal((200, 4)), rng.integers(0, 2, 200)
+    X, y = np.r_[X, X, X], np.r_[y, y, y]
+    model = manyclass.StagewiseClassifier(RandomFourierFeatures(), n_components=64, block_size=32, random_state=0)
+    alone = model.fit(X, y).alpha_
+    weight = np.r_[np.ones(600), np.zeros(100)]
+    assert model.fit(np.r_[X, X[:100]], np.r_[y, 1 - y[:100]], weight).alpha_ == pytest.approx(alone)
+
+
+def test_they_do_not_decide_how_penalties_are_compared(rng):
+    """Few rows are cross-validated, and of many some are held out."""
+    X, weight = rng.standard_normal((10_500, 4)), np.zeros(10_500)
+    y = (X[:, 0] + rng.standard_normal(10_500) > 0).astype(int)
+    weight[:300] = 1.0
+    model = CalibratedLeastSquaresClassifier(random_state=0)
+    alone = model.fit(X[:300], y[:300]).predict_proba(X)
+    np.testing.assert_allclose(model.fit(X, y, weight).predict_proba(X), alone, atol=1e-8)

@@ -277,11 +277,13 @@ def _copies_of_pairs(rows: Rows, Y: np.ndarray) -> np.ndarray:
 
 def weight_of_copies(problem: Problem, guide: Any) -> Array | None:
     """Weights in which one copy of each row has the weight of all, and the others 0; None if there are no copies."""
-    first, _, weight = _merged(problem, to_numpy(guide))
-    if len(first) == problem.rows.n_rows:
+    n_rows = problem.rows.n_rows
+    present = present_rows(n_rows, problem.weight)
+    first, _, weight = _merged(problem if len(present) == n_rows else problem.taken(present), to_numpy(guide)[present])
+    if len(first) == len(present):
         return None
-    found = np.zeros(problem.rows.n_rows)
-    found[first] = weight
+    found = np.zeros(n_rows)
+    found[present[first]] = weight
     return problem.rows.asarray(found)
 
 

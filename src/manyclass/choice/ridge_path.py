@@ -58,6 +58,7 @@ class RidgePath:
         for part, Z, weight in rotated(problem, spectrum.vectors, center, GRAM_BLOCK_BYTES):
             Y = problem.targets.dense(part, like, xp)
             for place, error, _ in spectrum.left_out_errors(alphas, [(Z, Y - mean, weight)], rows.precision):
+                problem.on_block()
                 yield place, part, Y - error
 
 

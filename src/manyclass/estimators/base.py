@@ -220,7 +220,7 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
         chunk = problem.rows.block_limit
         return {"chunks of rows": 2.0 * chunk if chunk < math.inf else 0.0, "labels": 24.0 * problem.rows.n_rows}
 
-    def _holds_out(self, rows: Rows) -> bool:
+    def _holds_out(self, rows: Rows, weight: Any) -> bool:
         """Whether rows are held out for early stopping."""
         return bool(getattr(self, "early_stopping", False))
 
@@ -253,7 +253,7 @@ class Estimator(CallbackSupportMixin, Parametrised, ABC):
     def _task(self, rows: Rows, encoded: Any, weight: Any, clock: Clock) -> Task:
         rng = generator(self.random_state)
         held_out = None
-        if self._holds_out(rows):
+        if self._holds_out(rows, weight):
             divide = hold_out if rows.place.is_here else hold_out_in_parts
             held_out = divide(rows, encoded.strata, weight, self.validation_fraction, rng)
         problem = self._problem(rows, encoded, weight if held_out is None else held_out.weight, clock)

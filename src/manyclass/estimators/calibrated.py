@@ -16,7 +16,7 @@ from manyclass.choice.frame import Frame, occurring
 from manyclass.choice.representations import fits_beside, represent, soon_enough, tries_penalties
 from manyclass.choice.ridge_path import moments_by_fold
 from manyclass.data import MatrixTargets, Rows
-from manyclass.data.rows import Array, to_numpy
+from manyclass.data.rows import Array, present_rows, to_numpy
 from manyclass.estimators.base import Task
 from manyclass.estimators.learned_link import LearnedLink
 from manyclass.estimators.parameters import CHOSEN_ALPHA, CLASS_WEIGHT, RUN, Balanced, HoldsOut
@@ -155,8 +155,9 @@ class CalibratedLeastSquaresClassifier(Balanced, HoldsOut, LearnedLink, SampledS
     early_stopping: bool | str = "auto"
     kept_rows: int = 20_000
 
-    def _holds_out(self, rows: Rows) -> bool:
-        many = rows.n_rows >= MANY_ROWS or self._is_sampled or not rows.place.is_here
+    def _holds_out(self, rows: Rows, weight: Any) -> bool:
+        is_elsewhere = self._is_sampled or not rows.place.is_here
+        many = is_elsewhere or len(present_rows(rows.n_rows, weight)) >= MANY_ROWS
         return self.early_stopping is True or (self.early_stopping == "auto" and many)
 
     def _iterates(self, task: Task) -> Iterates:

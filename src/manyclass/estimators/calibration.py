@@ -13,7 +13,9 @@ from sklearn.utils._param_validation import StrOptions
 
 from manyclass.choice.methods import Shape
 from manyclass.data.labels import unmistakable
+from manyclass.data.penalty import OF_MEDIAN
 from manyclass.data.rows import Array, present_rows, to_numpy
+from manyclass.data.units import in_other_units
 from manyclass.estimators.base import Task
 from manyclass.estimators.classifier import LinearClassifier
 from manyclass.fit import Outcome, Status
@@ -21,7 +23,7 @@ from manyclass.fit.folds import folds, known_to_fold, of_known
 from manyclass.model import SMOOTH_LOSSES
 from manyclass.model.losses.base import mean_loss
 from manyclass.model.sigmoids import constant_sigmoids, fit_sigmoids
-from manyclass.model.sums import in_copies
+from manyclass.model.sums import gain_and_error, in_copies
 
 N_FOLDS = 5
 PASSES, FEWEST_ROWS, SECONDS_OF_LINK = 40, 1000, 4e-7
@@ -134,7 +136,12 @@ class CrossCalibrated(LinearClassifier):
         return Z, has_seen
 
     def _fitted_link(self, task: Task, Z: np.ndarray) -> np.ndarray:
-        """The slopes and offsets of the least log loss."""
+        """The slopes and offsets of the least log loss, on rows in the units of most: one other may cost more."""
+        sample = np.random.default_rng(0).permutation(task.rows.n_rows)[:OF_MEDIAN]
+        usual = ~in_other_units(task.rows, task.rows.take(np.sort(sample)))
+        weight = task.rows.weights(task.weight) * task.rows.asarray(usual)
+        if not usual.all() and bool(task.rows.xp.any(weight > 0)):
+            task, Z = replace(task, weight=weight), np.where(usual[:, None], Z, 0.0)
         targets, n_outputs, xp = task.encoded.targets(task.rows, (0.0, 1.0)), Z.shape[1], task.rows.xp
         if self.calibrate == "sigmoid":  # Platt's, whose prior counts keep slopes finite where classes are separable
             Y = targets.dense(slice(None), Z[:0], xp)
@@ -150,7 +157,8 @@ class CrossCalibrated(LinearClassifier):
         slope = best_slope(loss, Z)
         if slope > self._steepest:
             losses, others = (link.values(Z * factor, slice(None), targets, xp) for factor in (slope, self._steepest))
-            slope = slope if _is_clearly_less(losses, others) else self._steepest
+            weight = None if task.weight is None else to_numpy(task.weight).astype(np.float64)
+            slope = slope if _is_clearly_less(losses, others, weight) else self._steepest
         return np.stack([np.full(n_outputs, slope), np.zeros(n_outputs)])
 
     def _sigmoids(self, Z: np.ndarray, Y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -160,7 +168,7 @@ class CrossCalibrated(LinearClassifier):
         for j in np.flatnonzero((links[0] < 0) | (links[0] > self._steepest)):
             sign = np.where(Y[:, j] > 0, -1.0, 1.0)
             of_link, of_constant = (np.logaddexp(0.0, sign * (a[j] * Z[:, j] + b[j])) for a, b in (links, constant))
-            if links[0, j] < 0 or not _is_clearly_less(of_link, of_constant):
+            if links[0, j] < 0 or not _is_clearly_less(of_link, of_constant, weight):
                 links[:, j] = constant[:, j]
         return links
 
@@ -212,7 +220,7 @@ def _taken(task: Task, index: np.ndarray) -> Task:
     return replace(task, rows=task.rows.take(index), encoded=task.encoded.take(index), weight=weight)
 
 
-def _is_clearly_less(losses: np.ndarray, others: np.ndarray) -> bool:
+def _is_clearly_less(losses: np.ndarray, others: np.ndarray, weight: np.ndarray | None) -> bool:
     """Whether the mean loss is lower by more than two standard errors of the difference."""
-    gain = np.asarray(others) - np.asarray(losses)
-    return bool(gain.mean() > 2.0 * gain.std() / np.sqrt(len(gain)))
+    mean, error = gain_and_error(np.asarray(others) - np.asarray(losses), weight)
+    return mean > 2.0 * error

@@ -377,9 +377,10 @@ class GLMClassifierCV(Balanced, Timed, ExactStream, LinearClassifier):
         if model.check is not None and has_probabilities:
             rows, refitted = model.check.rows, scorer.one_column(model.check.scores)
             approximate, exact = (scorer.log_likelihood(scores, truth[rows]) for scores in (Z[rows], refitted))
+            varies = min(np.ptp(approximate), np.ptp(exact)) > 0
             self.loo_check_ = {
                 "rows": len(rows),
-                "correlation": float(np.corrcoef(approximate, exact)[0, 1]) if len(rows) > 1 else float("nan"),
+                "correlation": float(np.corrcoef(approximate, exact)[0, 1]) if varies else float("nan"),
                 "mean_difference": float(exact.mean() - approximate.mean()),
                 "largest": float(np.abs(exact - approximate).max()),
             }

@@ -17,7 +17,7 @@ from manyclass.fit.folds import known_to_others, of_known
 from manyclass.model import LOSSES, SMOOTH_LOSSES, Problem
 from manyclass.model.losses.base import mean_loss
 from manyclass.model.sets import ConvexSet
-from manyclass.model.sums import in_copies
+from manyclass.model.sums import gain_and_error, in_copies
 from manyclass.stagewise.judges import StageScore
 from manyclass.stagewise.updates import NONE
 
@@ -148,7 +148,5 @@ def link_of_squared(left_out: LeftOut, domain: ConvexSet, proof: float = 0.0) ->
     doubt = StageScore(math.nan, math.nan, n, unforeseen).doubt
     projected = -np.log(own + doubt * (even - own)).sum(axis=1)
     linked = link.values(Z * slope, slice(None), MatrixTargets(Y), xp)
-    gain = projected - linked
-    mean = float(np.average(gain, weights=weight))
-    error = (float(np.average((gain - mean) ** 2, weights=weight)) / n_rows) ** 0.5
+    mean, error = gain_and_error(projected - linked, weight)
     return (slope if mean >= proof * error else None), doubt

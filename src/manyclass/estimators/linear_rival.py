@@ -68,7 +68,7 @@ class LinearRival:
         """
         of_columns = min(error for name, error in errors.items() if name in (COLUMNS, IN_UNITS))
         of_generated = min(error for name, error in errors.items() if name not in (COLUMNS, IN_UNITS))
-        has_seen_most = self.task.problem.rows.n_rows <= 2 * SAMPLED_ROWS
+        has_seen_most = self.task.problem.n_present <= 2 * SAMPLED_ROWS
         own = errors[LINKED] = self._error(SAMPLED_ROWS)
         if not own < of_generated:
             return False

@@ -25,7 +25,7 @@ from manyclass.choice.features import (
 )
 from manyclass.data.labels import Labels
 from manyclass.data.memory import room_for
-from manyclass.data.rows import Array, Rows, to_numpy
+from manyclass.data.rows import Array, Rows
 from manyclass.data.summary import are_in_memory
 from manyclass.data.threads import blas_threads, threads_for
 from manyclass.estimators.base import Task
@@ -110,9 +110,9 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         if solver.chooses_alpha and are_in_memory(distinct.rows):
             solver.left_out = weight = weight_of_copies(distinct, task.encoded.guide)
             if weight is not None:
-                distinct = distinct.variant(weight=weight).taken(np.flatnonzero(to_numpy(weight)))
+                distinct = distinct.variant(weight=weight)
         # With no more rows than a block has features, its errors are those of any number of such blocks.
-        if solver.chooses_alpha and first.capacity is None and distinct.rows.n_rows > self.block_size:
+        if solver.chooses_alpha and first.capacity is None and distinct.n_present > self.block_size:
             solver.trials = trials = self._trials(task, distinct, first)
 
         def learn_link(iterate: Iterate) -> Iterate:
@@ -129,7 +129,7 @@ class GeneratedBlocks(HoldsOut, StagewiseEstimator):
         n_fitted = int(min(TRIAL_ROWS, room / (rows.row_bytes + rows.itemsize * problem.n_outputs)))
         sample = problem.taken(problem.sample(2 * n_fitted))
         fitted = folds_by_content(sample.rows, None, sample.weight, 2) == 0
-        share = fitted.sum() / rows.n_rows
+        share = fitted.sum() / problem.n_present
         if fitted.sum() < LEAST_TRIAL_ROWS:
             return None
         total, size = max(round(share * self.n_components), 1), max(round(share * self.block_size), 1)

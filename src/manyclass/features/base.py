@@ -25,6 +25,8 @@ BANDWIDTH: list[Any] = [StrOptions({"median"}), Interval(Real, 0, None, closed="
 
 DISTANCE_ROWS = 1024
 """Rows whose pairwise distances decide the bandwidth: half a million pairs."""
+FAR_OFF = 1e5
+"""Rows so many times as far away as half of them do not count: beside them, distances of the others are rounding."""
 SAMPLED_ENTRIES, LEAST_SAMPLED_ENTRIES = 1 << 23, 1 << 18
 """Numbers in a sample of rows, at most and at least."""
 SCALE_ROWS = 256
@@ -280,6 +282,10 @@ def median_squared_distance(
         present = np.random.default_rng(random_state).choice(present, n_rows, replace=False, p=share)
         weight = np.ones_like(weight)
     rows = to_numpy(held.take(present).dense()).astype(np.float64)
+    size = abs(rows - np.median(rows, axis=0)).max(axis=1)
+    near = size <= FAR_OFF * (np.median(size) or np.inf)
+    if 2 * np.count_nonzero(near) > len(near):
+        rows, present = rows[near], present[near]
     scale = float(abs(rows).max()) or 1.0
     upper = np.triu_indices(len(present), 1)
     squared = (euclidean_distances(rows / scale, squared=True))[upper]

@@ -50,8 +50,9 @@ def hold_out(
     from sklearn.model_selection import train_test_split
 
     present = present_rows(rows.n_rows, weight)
+    classes = None if strata is None else np.unique(strata[present], return_inverse=True)[1]
+    strata = classes
     if strata is not None:
-        strata = np.unique(strata[present], return_inverse=True)[1]
         n_out = int(np.ceil(fraction * len(present)))
         counts = np.bincount(strata)
         if counts.min() < 2 or min(n_out, len(present) - n_out) < len(counts):
@@ -66,11 +67,22 @@ def hold_out(
     seed = int(rng.integers(2**31))
     _, out = train_test_split(present, test_size=fraction, random_state=seed, stratify=strata)
     out = np.sort(out)
+    if classes is not None and strata is None:
+        out = _without_whole_classes(out, present, classes)
     mask = np.zeros(rows.n_rows)
     mask[out] = 1.0
     scored = rows.asarray(mask)
     base = 1.0 if weight is None else weight
     return HeldOut(base * (1.0 - scored), base * scored, out)
+
+
+def _without_whole_classes(out: np.ndarray, present: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The rows held out without the first of each class that has no other rows; as given if none were left."""
+    held = np.searchsorted(present, out)
+    lost = np.setdiff1d(classes[held], np.delete(classes, held))
+    of_each, first = np.unique(classes[held], return_index=True)
+    kept = np.delete(out, first[np.isin(of_each, lost)])
+    return kept if len(kept) else out
 
 
 def hold_out_in_parts(rows: Rows, y: Parts, weight: Parts | None, fraction: float, rng: np.random.Generator) -> HeldOut:

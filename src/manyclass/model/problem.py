@@ -183,9 +183,14 @@ class Problem(Parameters):
         return float(self.rows.n_rows) if self.weight is None else self.sum(sums.weight_sum)
 
     @property
+    def n_present(self) -> float:
+        """Rows of positive weight."""
+        return float(self.rows.n_rows) if self.weight is None else self.sum(sums.present_sum)
+
+    @property
     def n_counted(self) -> float:
         """S, or the number of rows of positive weight if that is more: weights above 1 count as copies."""
-        return self.total_weight if self.weight is None else max(self.total_weight, self.sum(sums.present_sum))
+        return max(self.total_weight, self.n_present)
 
     def effective_rows(self, weight: Any, whole_rows: bool = False) -> float:
         """How many rows of equal weight are worth as much as rows of these weights: S²/Σ s_i min(s_i, 1).

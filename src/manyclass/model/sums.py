@@ -27,6 +27,14 @@ def in_copies(weight: np.ndarray) -> np.ndarray:
     return weight * (total / max(copies, 1e-300))
 
 
+def gain_and_error(gain: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
+    """The mean of what rows gain, and its standard error."""
+    weight = np.ones(len(gain)) if weight is None else weight
+    mean = float(np.average(gain, weights=weight))
+    variance = float(np.average((gain - mean) ** 2, weights=weight))
+    return mean, (variance / float(in_copies(weight).sum())) ** 0.5
+
+
 def weight_sum(part: Problem) -> float:
     return float(part.xp.sum(part.weight, dtype=part.xp.float64))
 

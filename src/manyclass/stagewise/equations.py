@@ -16,7 +16,7 @@ from manyclass.data.penalty import ALIKE, LEAST, RidgeSpectrum, best, path_of_ro
 from manyclass.data.pieces import pieces
 from manyclass.data.rows import GRAM_BLOCK_BYTES, Array, to_numpy
 from manyclass.model import Problem
-from manyclass.model.sums import present_sum, rotated, squares_of
+from manyclass.model.sums import rotated, squares_of
 
 SAMPLED_ROWS = 1024
 """Rows that choose the penalty where no second moments are formed."""
@@ -331,7 +331,7 @@ class ProductEquations(Equations):
         part = problem.taken(self.sample)
         weight = xp.astype(part.rows.weights(part.weight), xp.float64)
         alphas, errors, _ = path_of_rows(part.rows, R, weight, fit_intercept=self.fit_intercept)
-        if problem.sum(present_sum) >= MANY * len(self.sample) and not _tells(list(errors)):
+        if problem.n_present >= MANY * len(self.sample) and not _tells(list(errors)):
             return self.share * self._best_of_others(responses, part.rows, R, weight)
         return self.share * best(alphas, errors) * math.sqrt(float(xp.sum(weight)) / problem.total_weight)
 

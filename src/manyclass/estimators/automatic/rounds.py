@@ -44,7 +44,8 @@ def splits(rows: Rows, labels: Labels, fraction: float, rng: np.random.Generator
             return []
         fold = folds_by_content(rows, codes, None, n_folds)
         for one in _in_one(fold, codes):
-            fold[codes == one] = np.arange(np.sum(codes == one)) % n_folds
+            if np.sum(codes == one) > 1:
+                fold[codes == one] = np.arange(np.sum(codes == one)) % n_folds
         parts = [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in np.unique(fold)]
         return [{0: parts[0]}, dict(enumerate(parts))] if len(parts) > 1 else []
     is_judge = _held_out(rows, codes, min(fraction, MOST_HELD_OUT / n), rng)

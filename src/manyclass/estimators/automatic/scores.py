@@ -45,7 +45,8 @@ def learn_temperature(model: Any, X: Any, y: np.ndarray, weight: np.ndarray | No
     As that is a single number, the rows still judge fairly. Only the final model learns it by five more fits.
     """
     codes = np.minimum(np.searchsorted(model.classes_, y), len(model.classes_) - 1)
-    index = np.flatnonzero(np.asarray(model.classes_)[codes] == y)[:MOST_FOR_TEMPERATURE]
+    index = np.flatnonzero(np.asarray(model.classes_)[codes] == y)
+    index = np.random.default_rng(0).permutation(index)[:MOST_FOR_TEMPERATURE]
     scores = np.asarray(to_numpy(model.decision_function(X)), dtype=np.float64).reshape(len(y), -1)
     Z = scores[index] if scores.shape[1] > 1 else np.hstack([np.zeros((len(index), 1)), scores[index]])
     weights, n_outputs = np.ones(len(index)) if weight is None else weight[index], scores.shape[1]
