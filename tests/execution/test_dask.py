@@ -199,14 +199,14 @@ def test_stages_of_what_stays_with_the_rows(client, data, name):
 def test_no_rows_travel(client, name, late, apart):
     """Neither for want of work on another worker, nor as their labels are there; nor does what is predicted of them.
 
-    Parts of the rows are 800 kB, of the predictions 48 kB, and all labels 24 kB. `late`: rows that are still to be made
+    Parts of the rows are 800 kB, of the predictions 48 kB, and all labels 12 kB. `late`: rows that are still to be made
     when the fit begins; `apart`: labels cut elsewhere, which Dask brings to other workers first.
     """
     from dask import delayed, persist
     from distributed import wait
 
-    blocks = [da.from_delayed(delayed(made_late)(number), (2_000, 50), float) for number in range(12)]
-    y = np.random.default_rng(0).integers(K, size=24_000, dtype=np.int8)
+    blocks = [da.from_delayed(delayed(made_late)(number), (2_000, 50), float) for number in range(6)]
+    y = np.random.default_rng(0).integers(K, size=12_000, dtype=np.int8)
     X, y = da.concatenate(blocks), da.from_array(y, chunks=1_400 if apart else 2_000)
     if not late:
         X, y = persist(X, y)
@@ -234,7 +234,7 @@ def test_a_worker_that_is_killed_changes_nothing(processes, data, name, after):
     processes.wait_for_workers(2)
     X, y, _ = data
     X = X - 100.0
-    fitted = STAGES[name] if name in STAGES else model(solver=name, max_iter=20)
+    fitted = STAGES[name] if name in STAGES else model(solver=name, max_iter=8)
     one = clone(fitted).fit(X, y)
     killed = []
 

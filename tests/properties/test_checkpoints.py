@@ -156,7 +156,7 @@ def test_a_fit_that_is_stopped_after_any_iterate_ends_with_the_same_model(name, 
 @pytest.mark.parametrize("name", ["GLMClassifier sampled", "GLMClassifier sampled newton-cg"])
 def test_a_sample_of_the_rows_is_drawn_again_as_it_was(name, tmp_path):
     whole = fit(name, MANY)
-    for at in range(1, len(whole.history_), 3):
+    for at in range(1, len(whole.history_), 6):
         fit(name, MANY, stop=at, path=tmp_path / f"{at}")
         assert_same(fit(name, MANY, path=tmp_path / f"{at}"), whole)
 
@@ -169,7 +169,7 @@ def test_rows_that_were_rotated_are_rotated_again(name, tmp_path):
 
 
 def test_rows_that_were_not_fitted_to_are_not_where_it_goes_on(tmp_path):
-    X, y = MANY
+    X, y = (part[:800] for part in MANY)
     wild = X * np.where(np.arange(len(X)) < 5, 1e4, 1.0)[:, None], y
     whole = fit("CalibratedLeastSquaresClassifier", wild, max_iter=5)
     assert whole.choice_["rows"] == "in usual units"
