@@ -166,7 +166,9 @@ def test_of_equally_good_penalties_the_first_is_fitted(Cs):
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("name", ["digits", "iris", "wine", "breast_cancer"])
 def test_penalties_far_apart_are_told_apart_with_the_default_tol(name):
-    X, y = (part[: 100 if name == "digits" else 300] for part in real(name))
+    X, y = real(name)
+    some = np.flatnonzero(y < 5)[: 100 if name == "digits" else 300]
+    X, y = X[some], y[some]
     options = {"Cs": 3, "scoring": "neg_log_loss", "max_iter": 2000}
     expected = ours.LogisticRegressionCV(tol=1e-8, **options).fit(X, y).C_
     np.testing.assert_array_equal(ours.LogisticRegressionCV(**options).fit(X, y).C_, expected)

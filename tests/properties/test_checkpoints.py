@@ -1,7 +1,5 @@
 """A fit that is stopped anywhere and begun again ends with the same model, whatever the estimator."""
 
-import subprocess
-import sys
 import threading
 import warnings
 from functools import partial
@@ -14,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, f1_score, make_scorer
 
 import manyclass
+from benchmarks import kills
 from manyclass import features
 from manyclass.estimators.fingerprint import _described
 from manyclass.fit import CheckpointError, Status
@@ -319,8 +318,6 @@ def test_a_warm_start_is_gone_on_from(tmp_path):
 
 
 @pytest.mark.slow
-def test_processes_that_are_killed_lose_nothing():
-    command = [sys.executable, "-m", "benchmarks.kills", "--n", "2", "--only", "calibrated", "--scale", "0.1"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "2 kills; 0 of the fits" in done.stdout
+def test_processes_that_are_killed_lose_nothing(capsys):
+    kills.main(n=2, only="calibrated", scale=0.1)
+    assert "2 kills; 0 of the fits" in capsys.readouterr().out
