@@ -182,12 +182,9 @@ def test_stages_of_what_stays_with_the_rows(client, data, name):
     found = clone(STAGES[name]).fit(blocks, da.from_array(y, chunks=100), weight)
     np.testing.assert_allclose(found.predict_proba(blocks).compute(), one.predict_proba(X), atol=1e-6)
     np.testing.assert_allclose(found.decision_function(X), one.decision_function(X), atol=1e-6)
-    moved = []
-    for repeats in (1, 8):
-        rows = da.from_array(np.tile(X, (repeats, 1)), chunks=(N * repeats // 2, D))
-        labels = da.from_array(np.tile(y, repeats), chunks=N * repeats // 2)
-        history = clone(STAGES[name]).fit(rows, labels).history_
-        moved.append(np.diff([record["bytes"] for record in history]))
+    rows, labels = da.from_array(np.tile(X, (8, 1)), chunks=(N * 4, D)), da.from_array(np.tile(y, 8), chunks=N * 4)
+    many = clone(STAGES[name]).fit(rows, labels)
+    moved = [np.diff([record["bytes"] for record in model.history_]) for model in (found, many)]
     np.testing.assert_array_equal(*moved)
 
 
@@ -199,14 +196,14 @@ def test_stages_of_what_stays_with_the_rows(client, data, name):
 def test_no_rows_travel(client, name, late, apart):
     """Neither for want of work on another worker, nor as their labels are there; nor does what is predicted of them.
 
-    Parts of the rows are 800 kB, of the predictions 48 kB, and all labels 12 kB. `late`: rows that are still to be made
+    Parts of the rows are 800 kB, of the predictions 48 kB, and all labels 24 kB. `late`: rows that are still to be made
     when the fit begins; `apart`: labels cut elsewhere, which Dask brings to other workers first.
     """
     from dask import delayed, persist
     from distributed import wait
 
-    blocks = [da.from_delayed(delayed(made_late)(number), (2_000, 50), float) for number in range(6)]
-    y = np.random.default_rng(0).integers(K, size=12_000, dtype=np.int8)
+    blocks = [da.from_delayed(delayed(made_late)(number), (2_000, 50), float) for number in range(12)]
+    y = np.random.default_rng(0).integers(K, size=24_000, dtype=np.int8)
     X, y = da.concatenate(blocks), da.from_array(y, chunks=1_400 if apart else 2_000)
     if not late:
         X, y = persist(X, y)
@@ -234,7 +231,7 @@ def test_a_worker_that_is_killed_changes_nothing(processes, data, name, after):
     processes.wait_for_workers(2)
     X, y, _ = data
     X = X - 100.0
-    fitted = STAGES[name] if name in STAGES else model(solver=name, max_iter=8)
+    fitted = STAGES[name] if name in STAGES else model(solver=name, max_iter=20)
     one = clone(fitted).fit(X, y)
     killed = []
 
