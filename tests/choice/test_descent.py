@@ -110,7 +110,7 @@ def test_folds_that_hand_over_to_newton_keep_the_metric_that_they_share(curvatur
     np.testing.assert_allclose(handed_over.scores_, GLMClassifierCV(**options).fit(X, y).scores_, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("seed", "together"), in_turn(range(5), [True, False], start=1))
+@pytest.mark.parametrize(("seed", "together"), in_turn(range(3), [True, False], start=1))
 def test_rows_that_can_be_separated_have_the_penalty_and_the_score_of_sharp_fits(seed, together, monkeypatch):
     """Where the objective is a thousandth of the zero model's, fits cut short have the scores of larger penalties."""
     monkeypatch.setattr(Together, "pays", staticmethod(lambda *given: together))

@@ -26,7 +26,7 @@ def shown():
 
 def write_digits(folder):
     X, y = load_digits(return_X_y=True)
-    parts = train_test_split(np.column_stack([X, y])[:800].astype(int), random_state=0)
+    parts = train_test_split(np.column_stack([X, y])[:400].astype(int), random_state=0)
     header = ",".join([*(f"pixel{j}" for j in range(64)), "label"])
     for name, part in zip(("train.csv", "test.csv"), parts, strict=True):
         np.savetxt(folder / name, part, fmt="%d", delimiter=",", header=header, comments="")

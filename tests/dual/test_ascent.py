@@ -22,7 +22,7 @@ CASES = ("duplicates", "zero rows", "wide", "one row", "all zero")
 
 @pytest.mark.parametrize(("name", "fit_intercept"), in_turn(LOSSES, [True, False]))
 def test_reaches_the_optimum_of_the_oracle(name, fit_intercept):
-    X, codes, weight = small()
+    X, codes, weight = small(n=25)
     y = targets(name, codes)
     found = solve(problem(name, X, y, 0.05, weight=weight, fit_intercept=fit_intercept), tol=1e-7)
     least = oracle.minimum(name, X, y, weight, 0.05, fit_intercept, EPSILON)

@@ -45,7 +45,7 @@ def test_a_pulled_ascent_solves_the_pulled_problem(fit_intercept, sparse):
 
 @pytest.mark.parametrize(("name", "fit_intercept"), in_turn(LOSSES, [True, False]))
 def test_the_gap_is_that_of_the_problem_as_given(name, fit_intercept):
-    X, codes, weight = small(2)
+    X, codes, weight = small(2, n=25)
     X, y, alpha = X * [0.1, 1.0, 3.0, 10.0], targets(name, codes), 1e-3
     built = problem(name, X, y, alpha, weight=weight, fit_intercept=fit_intercept)
     assert is_hard(built)

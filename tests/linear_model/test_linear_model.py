@@ -166,7 +166,9 @@ def test_of_equally_good_penalties_the_first_is_fitted(Cs):
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("name", ["digits", "iris", "wine", "breast_cancer"])
 def test_penalties_far_apart_are_told_apart_with_the_default_tol(name):
-    X, y = (part[:300] for part in real(name))
+    X, y = real(name)
+    some = np.flatnonzero(y < 5)[: 100 if name == "digits" else 300]
+    X, y = X[some], y[some]
     options = {"Cs": 3, "scoring": "neg_log_loss", "max_iter": 2000}
     expected = ours.LogisticRegressionCV(tol=1e-8, **options).fit(X, y).C_
     np.testing.assert_array_equal(ours.LogisticRegressionCV(**options).fit(X, y).C_, expected)
@@ -273,7 +275,7 @@ def test_ridge_classifier_cv_weighs_the_squared_errors_it_reports(class_weight):
 
 
 def test_two_classes_left_out_in_turn_are_compared_with_their_own():
-    X, y = (part[::4] for part in real("breast_cancer"))
+    X, y = (part[::9] for part in real("breast_cancer"))
     alphas = [1e4, 1.0]
     model = ours.RidgeClassifierCV(alphas, scoring="accuracy").fit(X, y)
     left_out = [cross_val_score(theirs.RidgeClassifier(alpha), X, y, cv=LeaveOneOut()).mean() for alpha in alphas]

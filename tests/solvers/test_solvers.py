@@ -129,7 +129,7 @@ def test_degenerate_rows(solver):
     X = np.hstack([column, column, np.ones((4, 1)), np.zeros((4, 1)), 1e6 * rng.standard_normal((4, 4))])
     for alpha in (0.0, 1e-8, 1.0):
         F = Problem(as_rows(X), ClassTargets(np.array([0, 1, 2, 0]), 3), SMOOTH_LOSSES["softmax"], alpha)
-        found = run(F, solver, tol=1e-4, max_iter=200)
+        found = run(F, solver, tol=1e-4, max_iter=60)
         assert np.isfinite(found.model[0]).all() and np.isfinite(found.model[1]).all()
         assert found.history[-1].objective <= F.zero_value
 
