@@ -219,7 +219,7 @@ def test_the_only_row_of_a_class_tells_nothing_of_the_steps_of_others(kind):
 def test_no_step_of_a_left_out_row_is_made_shorter(monkeypatch):
     """Where the penalty is tiny some steps go far too far, and of all together a factor below 1 would be told."""
     rng = np.random.default_rng(1)
-    X, y = rng.standard_normal((60, 12)), rng.integers(0, 6, 60)
+    X, y = rng.standard_normal((60, 20)), rng.integers(0, 6, 60)
     model = GLMClassifierCV([1e-6], leave_one_out=True, cv=2)
     mended = model.fit(X, y).loo_score_
     monkeypatch.setattr("manyclass.choice.left_out.mended", lambda full, model, Z: Z)
