@@ -117,7 +117,7 @@ def test_a_larger_penalty_is_taken_where_rows_that_are_not_fitted_to_say_so(many
 
 @pytest.mark.parametrize(
     ("load", "n_splits"),  # more of them where the two are as good as each other
-    [(load_iris, (3, 1)), (load_wine, (12, 2)), (load_breast_cancer, (3, 2)), (load_digits, (2, 1))],
+    [(load_iris, (2, 1)), (load_wine, (12, 1)), (load_breast_cancer, (1, 1)), (load_digits, (1, 1))],
 )
 def test_default_is_never_clearly_worse_than_ridge(load, n_splits):
     X, y = load(return_X_y=True)
@@ -255,10 +255,10 @@ def test_saved_and_loaded_model_predicts_the_same_bits(digits, tmp_path):
     assert_array_equal(loaded.predict_proba(X_test), model.predict_proba(X_test))
 
 
-@pytest.mark.parametrize(("n_classes", "far"), [(2, 1e4), (2, 1e6), (3, 1e4), (3, 1e6), (150, 1e6)])
+@pytest.mark.parametrize(("n_classes", "far"), [(2, 1e6), (3, 1e4), (150, 1e6)])
 def test_one_row_far_from_all_others_is_no_matter(far, n_classes, rng):
     """It is left out of one part, where cubes of its predictions must not stand for a centre."""
-    X = rng.standard_normal((1000, 8))
+    X = rng.standard_normal((600, 8))
     y = (X @ rng.standard_normal((8, n_classes))).argmax(axis=1) if n_classes > 2 else (X[:, 0] > 0).astype(int)
     X[0] = far
     model = CalibratedLeastSquaresClassifier().fit(X, y)

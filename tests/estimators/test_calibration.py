@@ -84,7 +84,7 @@ def test_sparse_rows_labels_that_are_text_and_little_time():
     X, y, _, _ = problem(3)
     names = np.array(["x", "y", "z"])[y]
     dense, sparse = (
-        SDCAClassifier("hinge", calibrate="sigmoid", class_weight={"x": 2.0}, alpha=1e-2, tol=1e-6).fit(rows, names)
+        SDCAClassifier("hinge", calibrate="sigmoid", class_weight={"x": 2.0}, alpha=1e-2, tol=1e-4).fit(rows, names)
         for rows in (X, sp.csr_array(X))
     )
     np.testing.assert_allclose(dense.predict_proba(X), sparse.predict_proba(sp.csr_array(X)), atol=1e-2)
@@ -93,10 +93,11 @@ def test_sparse_rows_labels_that_are_text_and_little_time():
 
 
 @EACH
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_pegasos_calibrates_the_same_way(calibrate):
     X, y, X_test, y_test = problem(3)
-    plain = PegasosClassifier(1e-3, loss="hinge").fit(X, y)
-    model = PegasosClassifier(1e-3, loss="hinge", calibrate=calibrate).fit(X, y)
+    plain = PegasosClassifier(1e-3, loss="hinge", max_iter=60).fit(X, y)
+    model = PegasosClassifier(1e-3, loss="hinge", max_iter=60, calibrate=calibrate).fit(X, y)
     np.testing.assert_array_equal(model.coef_, plain.coef_)
     assert not hasattr(plain, "predict_proba")
     P = model.predict_proba(X_test)
@@ -137,7 +138,7 @@ def test_one_label_in_a_sparse_column_is_that_label_in_a_vector(kind, rng):
     np.testing.assert_allclose(one.predict_proba(X)[:, 0], other.predict_proba(X)[:, 1], atol=0.05)
 
 
-@pytest.mark.parametrize(("kind", "max_iter"), [(SDCAClassifier, 2000), (PegasosClassifier, 300)])
+@pytest.mark.parametrize(("kind", "max_iter"), [(SDCAClassifier, 2000), (PegasosClassifier, 100)])
 @EACH
 def test_scores_that_tell_nothing_give_the_share_of_each_class(calibrate, kind, max_iter):
     """The optimum of the hinge of a rare class is a constant, and scores are what the tolerance has left of it."""
@@ -171,22 +172,24 @@ def test_a_tolerance_of_zero_and_class_weights_are_no_matter(calibrate, rng):
     assert P[:, 1].mean() == pytest.approx(0.5, abs=0.15)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
-    ("calibrate", "kind", "several"), every_pair(WAYS, [SDCAClassifier, PegasosClassifier], [False, True])
+    ("calibrate", "kind", "several"),
+    every_pair(WAYS, [SDCAClassifier, partial(PegasosClassifier, max_iter=40)], [False, True]),
 )
 def test_without_time_for_five_more_fits_the_model_keeps_rows_of_its_own_aside(calibrate, several, kind, monkeypatch):
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((4000, 6))
-    signal = X @ rng.standard_normal((6, 4)) + rng.gumbel(size=(4000, 4))
-    y = (signal > 1.0).astype(int) if several else np.where(np.arange(4000) == 2500, 4, signal.argmax(axis=1))
-    weight = rng.uniform(0.5, 1.0, 4000)
+    X = rng.standard_normal((1500, 6))
+    signal = X @ rng.standard_normal((6, 4)) + rng.gumbel(size=(1500, 4))
+    y = (signal > 1.0).astype(int) if several else np.where(np.arange(1500) == 900, 4, signal.argmax(axis=1))
+    weight = rng.uniform(0.5, 1.0, 1500)
     whole = kind(loss="hinge", calibrate=calibrate, random_state=0).fit(X, y, weight)
     monkeypatch.setattr(Shape, "seconds_of_pass", lambda shape: 0.5)
     model = kind(loss="hinge", calibrate=calibrate, max_time=60, random_state=0).fit(X, y, weight)
     assert model.calibration_.shape == (2, 4 if several else 5) and not hasattr(model, "_aside")
     np.testing.assert_allclose(model.predict_proba(X[:500]), whole.predict_proba(X[:500]), atol=0.2)
-    if kind is SDCAClassifier:
-        assert np.count_nonzero(~model.dual_coef_.any(axis=1)) >= 800 > np.count_nonzero(~whole.dual_coef_.any(axis=1))
+    if hasattr(model, "dual_coef_"):
+        assert np.count_nonzero(~model.dual_coef_.any(axis=1)) >= 300 > np.count_nonzero(~whole.dual_coef_.any(axis=1))
 
 
 @EACH

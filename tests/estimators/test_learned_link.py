@@ -47,7 +47,7 @@ def test_they_are_better_than_a_projection_wherever_the_rows_come_from(options):
 
 def test_many_classes_are_told_with_less_doubt():
     X, y = load_digits(return_X_y=True)
-    model = StagewiseClassifier(random_state=0).fit(X[:600], y[:600])
+    model = StagewiseClassifier(n_components=1024, random_state=0).fit(X[:600], y[:600])
     assert model.loss_ == "squared"
     assert log_loss(y[600:], model.predict_proba(X[600:])) < 0.2
     *_, last = model.staged_predict_proba(X[600:])

@@ -29,14 +29,16 @@ def taught(n=900, d=10, k=6, seed=0):
 @pytest.fixture(scope="module")
 def linear():
     X, y = taught()
-    return X, y, StagewiseClassifier(random_state=0).fit(X[:600], y[:600])
+    return X, y, StagewiseClassifier(n_components=256, block_size=128, random_state=0).fit(X[:600], y[:600])
 
 
 def test_it_is_taken_where_labels_follow_from_linear_scores(linear):
     X, y, model = linear
     assert model.choice_["features"] == LINKED and model.loss_ == "softmax"
     assert model.choice_["errors"][LINKED] == min(model.choice_["errors"].values())
-    squared = StagewiseClassifier(loss="squared", random_state=0).fit(X[:600], y[:600])
+    squared = StagewiseClassifier(loss="squared", n_components=256, block_size=128, random_state=0).fit(
+        X[:600], y[:600]
+    )
     assert 1 - model.score(X[600:], y[600:]) < 0.7 * (1 - squared.score(X[600:], y[600:]))
     assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
 
@@ -55,7 +57,7 @@ def test_of_rows_that_are_all_but_fitted_it_is_as_near_to_the_minimum():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(40), 10)
     X = 0.45 * rng.standard_normal((40, 100))[y] + rng.standard_normal((400, 100))
-    model = StagewiseClassifier(random_state=0).fit(X, y)
+    model = StagewiseClassifier(n_components=256, block_size=128, random_state=0).fit(X, y)
     other = GLMClassifier(model.alpha_).fit(X, y)
     assert model.choice_["features"] == LINKED and other.history_[-1].objective < 1e-3 * np.log(40)
     assert_allclose(model.coef_, other.coef_)
@@ -77,7 +79,7 @@ def test_several_labels_are_compared_by_their_squared_errors():
     rng = np.random.default_rng(0)
     X = rng.standard_t(3, (900, 10))
     Y = (X @ rng.standard_normal((10, 4)) > 0).astype(int)
-    model = StagewiseClassifier(random_state=0).fit(X[:600], Y[:600])
+    model = StagewiseClassifier(n_components=256, block_size=128, random_state=0).fit(X[:600], Y[:600])
     assert (model.choice_["features"], model.loss_) == (LINKED, "logistic")
     probability = model.predict_proba(X[600:])
     assert probability.shape == (300, 4) and ((probability > 0.5) == Y[600:]).mean() > 0.95
@@ -88,7 +90,8 @@ def test_rare_labels_are_predicted_where_that_leaves_no_more_of_them_wrong():
     rng = np.random.default_rng(1)
     topics, Y = rng.random((40, 150)) < 0.06, (rng.random((1200, 40)) < 0.05).astype(int)
     X = ((Y @ topics) * (rng.random((1200, 150)) < 0.3) > 0) + 1.0 * (rng.random((1200, 150)) < 0.03)
-    model, likely = StagewiseClassifier(random_state=0).fit(X[:600], Y[:600]), GLMClassifierCV(10).fit(X[:600], Y[:600])
+    model = StagewiseClassifier(n_components=128, block_size=64, random_state=0).fit(X[:600], Y[:600])
+    likely = GLMClassifierCV(10).fit(X[:600], Y[:600])
     assert model.choice_["features"] == LINKED and model.alpha_ < likely.alpha_
     predicted, other = model.predict(X[600:]), likely.predict(X[600:])
     assert f1_score(Y[600:], predicted, average="micro") > 1.1 * f1_score(Y[600:], other, average="micro")
@@ -288,9 +291,10 @@ def test_without_time_for_the_penalty_it_is_that_of_a_look(monkeypatch):
 
 def test_few_rows_of_many_classes_are_looked_at_without_a_warning(monkeypatch):
     monkeypatch.setattr("manyclass.estimators.linear_rival.NEAR", np.inf)
+    monkeypatch.setattr("manyclass.estimators.linear_rival.SAMPLED_ROWS", 192)
     rng = np.random.default_rng(0)
-    y = np.arange(840) % 415
-    X = 3.0 * rng.standard_normal((415, 30))[y] + rng.standard_normal((840, 30))
+    y = np.arange(210) % 104
+    X = 3.0 * rng.standard_normal((104, 30))[y] + rng.standard_normal((210, 30))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         StagewiseClassifier(n_components=64, block_size=64, random_state=0).fit(X, y)
@@ -365,7 +369,7 @@ def test_a_tenth_of_the_rows_may_be_in_other_units(n_classes):
     y = rng.integers(0, n_classes, 1000)
     X = 1.5 * rng.standard_normal((n_classes, 12))[y] + rng.standard_normal((1000, 12))
     X[rng.random(1000) < 0.1] *= 1e4
-    model = StagewiseClassifier(n_components=512, random_state=0).fit(X[:600], y[:600])
+    model = StagewiseClassifier(n_components=128, block_size=64, random_state=0).fit(X[:600], y[:600])
     assert model.choice_["features"] == LINKED
     assert model.choice_["errors"][LINKED] < 0.15
     assert model.score(X[600:], y[600:]) > 0.92

@@ -15,15 +15,14 @@ from manyclass.fit.folds import mean_scores, without_score
 IRIS = load_iris(return_X_y=True)
 
 
-@pytest.mark.parametrize("scoring", ["accuracy", "f1_macro"])
-def test_a_count_of_errors_does_not_end_the_search_before_the_log_loss_does(scoring):
-    rng, k = np.random.default_rng(0), 250
+def test_a_count_of_errors_does_not_end_the_search_before_the_log_loss_does():
+    rng, k = np.random.default_rng(0), 150
     means, y = rng.standard_normal((k, 24)), np.repeat(np.arange(k), 3)
     X = means[y] + 0.6 * rng.standard_normal((len(y), 24))
     wanted = rng.integers(0, k, 2000)
     new = means[wanted] + 0.6 * rng.standard_normal((2000, 24))
-    model, usual = (GLMClassifierCV(cv=3, scoring=one).fit(X, y) for one in (scoring, None))
-    assert model.score(new, wanted) > usual.score(new, wanted) - 0.01
+    *models, usual = (GLMClassifierCV(cv=3, scoring=one).fit(X, y) for one in ("accuracy", "f1_macro", None))
+    assert min(model.score(new, wanted) for model in models) > usual.score(new, wanted) - 0.01
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -95,7 +95,7 @@ def test_early_stopping_and_time_limit(divided_digits):
     with pytest.warns(ConvergenceWarning, match="max_time"):
         features = RandomFourierFeatures(bandwidth=5.0)
         options = {"n_components": 10**7, "block_size": 100, "alpha": 1e-3}
-        short = StagewiseClassifier(features, **options, max_time=1.0, n_models=2).fit(X, y)
+        short = StagewiseClassifier(features, **options, max_time=0.4, n_models=2).fit(X, y)
     assert len(short.models_) == 1
     assert short.score(X_test, y_test) > 0.8
 

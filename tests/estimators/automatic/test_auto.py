@@ -34,7 +34,7 @@ def parts(X, y, seed=0):
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
 def test_not_worse_than_logistic_regression(few, load):
     scores = []
-    for seed in range(4):  # a row of one split is more than a point
+    for seed in range(3):  # a row of one split is more than a point
         X, X_test, y, y_test = parts(*load(return_X_y=True), seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it does not converge on columns of different size
@@ -118,7 +118,7 @@ def test_what_was_better_on_fewer_rows_is_taken_and_fitted_to_as_many_as_there_i
 def test_what_is_clearly_worse_than_generated_features_is_not_tried_on_more_rows(few, monkeypatch):
     monkeypatch.setattr(rounds, "FEW_ROWS", 100)
     monkeypatch.setattr(rounds, "FIRST_ROWS", 500)
-    model = AutoClassifier().fit(*make_moons(4000, noise=0.1, random_state=0))
+    model = AutoClassifier().fit(*make_moons(2500, noise=0.1, random_state=0))
     went_on = {row["estimator"] for row in model.leaderboard_ if row["n_rows"] > 500}
     assert went_on == {"StagewiseClassifier"}
     assert {row["estimator"] for row in model.leaderboard_} > went_on
@@ -328,7 +328,7 @@ def test_a_candidate_that_takes_longer_than_expected_leaves_time_for_others(monk
         *[(one, 1e-4) for one in listed if not one.is_linear][:1], *[(one, 1e-3) for one in listed if one.is_linear]
     ])  # fmt: skip
     X, y = load_digits(return_X_y=True)
-    model = AutoClassifier(max_time=2.0, random_state=0).fit(X[:600], y[:600])
+    model = AutoClassifier(max_time=1.5, random_state=0).fit(X[:300], y[:300])
     assert least and max(least) < 1.0
     assert model.score(X, y) > 0.8
 

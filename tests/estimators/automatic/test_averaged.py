@@ -163,13 +163,15 @@ def test_a_mean_is_an_ordinary_estimator(monkeypatch):
     monkeypatch.setattr(candidates, "MOST_FEATURES", 128)
     monkeypatch.setattr(rounds, "FEW_ROWS", 100)
     monkeypatch.setattr(rounds, "FIRST_ROWS", 300)
+    monkeypatch.setattr(rounds, "FOLDS", 2)
     X, y = make_classification(2000, 10, n_informative=6, n_classes=4, n_clusters_per_class=4, random_state=0)
-    model = AutoClassifier(max_time=1e6, random_state=0).fit(X[:1500], y[:1500])
+    X, X_test, y, y_test = X[:1500], X[1500:], y[:1500], y[1500:]
+    model = AutoClassifier(max_time=1e6, random_state=0).fit(X, y)
     found = model.best_estimator_
     assert isinstance(found, StagewiseClassifier) and len(found.features) > 1
     assert len(found.models_) == found.n_models * len(found.features)
     assert any("features of different kernels" in sentence for sentence in model.why_)
     assert model.best_score_ == model.leaderboard_[0]["accuracy"] == max(one["accuracy"] for one in model.leaderboard_)
-    assert model.score(X[1500:], y[1500:]) > 0.6
-    again = clone(found).fit(X[:1500], y[:1500])
-    assert_allclose(again.predict_proba(X[1500:]), model.predict_proba(X[1500:]), atol=1e-6)
+    assert model.score(X_test, y_test) > 0.6
+    again = clone(found).fit(X, y)
+    assert_allclose(again.predict_proba(X_test), model.predict_proba(X_test), atol=1e-6)
