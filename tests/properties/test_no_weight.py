@@ -99,23 +99,26 @@ def test_sparse_responses_are_those_of_their_array(rng):
     np.testing.assert_array_equal(dense, sparse)
 
 
-def test_they_do_not_doubt_a_calibration(rng):
+@pytest.mark.parametrize("seed", [0, 4])
+def test_they_do_not_doubt_a_calibration(seed):
     """Whether a steep link gains is the question of the rows that count."""
+    rng = np.random.default_rng(seed)
     X = rng.standard_normal((300, 5))
-    y, weight = (X[:, 0] + rng.standard_normal(300) > 0).astype(int), np.r_[np.ones(300), 0.0]
+    y = (X[:, 0] + rng.standard_normal(300) > 0).astype(int)
     model = SDCAClassifier("hinge", alpha=1e4, calibrate="sigmoid")
     alone = model.fit(X, y).predict_proba(X)
-    beside = model.fit(np.r_[X, X[:1]], np.r_[y, y[:1]], weight).predict_proba(X)
+    beside = model.fit(np.r_[X, X[:1]], np.r_[y, y[:1]], np.r_[np.ones(300), 0.0]).predict_proba(X)
     np.testing.assert_allclose(beside, alone, atol=1e-6)
 
 
 def test_they_are_no_copies_of_others(rng):
-    X, y = rng.standard_normal((200, 4)), rng.integers(0, 2, 200)
-    X, y = np.r_[X, X, X], np.r_[y, y, y]
-    model = manyclass.StagewiseClassifier(RandomFourierFeatures(), n_components=64, block_size=32, random_state=0)
+    X = rng.standard_normal((200, 4))
+    X = np.r_[X, X, X, rng.standard_normal((300, 4))]
+    y, weight = (X[:, 0] > 0).astype(int), np.r_[np.ones(900), np.zeros(200)]
+    model = manyclass.StagewiseClassifier(RandomFourierFeatures(), n_components=512, block_size=256, random_state=0)
     alone = model.fit(X, y).alpha_
-    weight = np.r_[np.ones(600), np.zeros(100)]
-    assert model.fit(np.r_[X, X[:100]], np.r_[y, 1 - y[:100]], weight).alpha_ == pytest.approx(alone)
+    beside = model.fit(np.r_[X, X[:200]], np.r_[y, 1 - y[:200]], weight).alpha_
+    assert beside == pytest.approx(alone)
 
 
 def test_they_do_not_decide_how_penalties_are_compared(rng):
