@@ -71,7 +71,7 @@ def test_outputs_by_themselves_come_close_where_the_hessian_would_be_too_large(d
 
 def test_a_temperature_mends_scores_that_are_too_sure(digits):
     X, X_test, y, y_test = digits
-    X, X_test, y = X[:150, 16:48], X_test[:, 16:48], y[:150]
+    X, X_test, y = X[:250, 16:48], X_test[:, 16:48], y[:250]
     plain = GLMClassifierCV([1e-5], leave_one_out=True, cv=2, tol=1e-4).fit(X, y)
     mended = GLMClassifierCV([1e-5], calibrate="temperature", cv=2, tol=1e-4).fit(X, y)
     assert plain.temperature_ == 1.0 and mended.temperature_ > 1.2
@@ -127,7 +127,7 @@ def test_leave_one_out_does_not_depend_on_the_size_of_the_columns(size, dtype):
 
 
 def test_prediction_sets_do_not_shrink_where_all_weigh_less(digits):
-    X, X_test, y = digits[0][:120, 16:48], digits[1][:, 16:48], digits[2][:120]
+    X, X_test, y = digits[0][:250, 16:48], digits[1][:, 16:48], digits[2][:250]
     wanted, found = (
         GLMClassifierCV(alphas=[1e-3], leave_one_out=True, tol=1e-5)
         .fit(X, y, np.full(len(y), size))
