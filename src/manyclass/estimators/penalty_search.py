@@ -104,9 +104,9 @@ class PenaltySearch(ABC):
         alpha = self.best_alpha if alpha is None else alpha
         if self.plan.per_output:
             alpha = np.broadcast_to(alpha, (self.task.problem.n_outputs,)).copy()
-        paths = None if self.paths is None else self.paths.copy()
         scores, n_iter = self.scores.copy(), self.n_iter.copy()
-        return Selected(*self.frame.lift(*model), alpha, self.plan.alphas, scores, paths, n_iter, **more)
+        # Paths are not copied, as they may be large: models are only added to them.
+        return Selected(*self.frame.lift(*model), alpha, self.plan.alphas, scores, self.paths, n_iter, **more)
 
     def alpha_of(self, alpha: float, weight: float) -> float:
         """The penalty of the objective, a mean, for rows of total weight `weight`."""
