@@ -137,7 +137,7 @@ class CrossCalibrated(LinearClassifier):
 
     def _fitted_link(self, task: Task, Z: np.ndarray) -> np.ndarray:
         """The slopes and offsets of the least log loss, on rows in the units of most: one other may cost more."""
-        sample = np.random.default_rng(0).permutation(task.rows.n_rows)[:OF_MEDIAN]
+        sample = np.random.default_rng(0).permutation(present_rows(task.rows.n_rows, task.weight))[:OF_MEDIAN]
         usual = ~in_other_units(task.rows, task.rows.take(np.sort(sample)))
         weight = task.rows.weights(task.weight) * task.rows.asarray(usual)
         if not usual.all() and bool(task.rows.xp.any(weight > 0)):
